@@ -44,8 +44,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
-from pandas_dptree.verbs.domains import released_domain
-from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_implicit, plan_means, plan_sums
+from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_means, plan_sums
 from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums
 
 __all__ = [
@@ -96,7 +95,6 @@ __all__ = [
     "plan",
     "plan_agg",
     "plan_distribution",
-    "plan_implicit",
     "plan_means",
     "plan_sums",
     "prefixes",
@@ -106,7 +104,6 @@ __all__ = [
     "read_file",
     "relative",
     "release_distribution",
-    "released_domain",
     "sum",
     "theory",
     "to_file",

@@ -228,18 +228,14 @@ class MissingExtraError(DPTreeError, ImportError):
     ----------
     package : str
         The missing package.
-    extra : str
-        The extra of pandas_dptree that installs it.
     """
 
-    def __init__(self, what: str, *, package: str, extra: str, hint: str = "") -> None:
-        install = f'pip install "pandas_dptree[{extra}]"'
+    def __init__(self, what: str, *, package: str, hint: str = "") -> None:
         super().__init__(
             f"{what} needs the package {package!r}, which is not installed.",
-            hint=f"{install}{'; ' + hint if hint else ''}.",
+            hint=f"pip install {package}{'; ' + hint if hint else ''}.",
         )
         self.package = package
-        self.extra = extra
 
 
 class LedgerError(DPTreeError):

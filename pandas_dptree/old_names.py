@@ -12,10 +12,16 @@ Class = TypeVar("Class", bound=type)
 OLD_NAMES: Final = {
     "dpt.bounds": "dpt.theory; its `table` is `dpt.theory.error_bounds`",
     "dpt.metrics": "dpt.theory",
+    "dpt.plan_implicit": "dpt.plan(prefixes, ...) or dpt.plan(domain, private_keys=[...], ...)",
+    "dpt.released_domain": "counts.dp.domain()",
+    "plan.shares": "plan.budget_shares",
 }
 """New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
 
-OLD_ARGUMENTS: Final[dict[str, str]] = {}
+OLD_ARGUMENTS: Final = {
+    "keep_measurements": 'keep=["measurements"]',
+    "tree": "strategy=",
+}
 """New arguments by the names of old ones, for functions that take the new one but not the old."""
 
 

@@ -95,7 +95,7 @@ def clinics() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """Start Spark with two workers that try a task four times. Its log is the file `spark.log_path`."""
-    pyspark = pytest.importorskip("pyspark", reason="no pyspark: pip install 'pandas_dptree[spark]'")
+    pyspark = pytest.importorskip("pyspark", reason="no pyspark: pip install pyspark")
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     if shutil.which(java) is None:
         pytest.skip("no Java, which Spark needs: install Java 17, or set JAVA_HOME")
@@ -135,9 +135,7 @@ def spark(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster():
     """Start a cluster of dask with two processes."""
-    distributed = pytest.importorskip(
-        "distributed", reason="no distributed: pip install 'pandas_dptree[dask]'"
-    )
+    distributed = pytest.importorskip("distributed", reason="no distributed: pip install dask distributed")
     dask = pytest.importorskip("dask")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": "1GB"}
     # Some time after a worker was lost, a LocalCluster gives it up if it is just being started once more.

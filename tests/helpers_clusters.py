@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pandas_dptree.hierarchy.values import canonical_codes
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.units import units_of as units_of_column
 from pandas_dptree.ingest.workers.clusters import count_buckets, count_partitions
@@ -68,6 +69,23 @@ class CountForms:
                 for _, units in units_of_column(batch.column(name)):
                     counts.update((name, "unit", units.kind, each.tobytes()) for each in units.words)
                 counts.update((name, "number", repr(each)) for each in numbers(batch.column(name)).tolist())
+        return pickle.dumps(counts)
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """Count the rows of columns, as canonical forms."""
+
+    columns: tuple
+
+    def __call__(self, batches):
+        counts = Counter()
+        for batch in batches:
+            forms = []
+            for name in self.columns:
+                codes, keys = canonical_codes(batch.column(name))
+                forms.append([None if code < 0 else keys[code] for code in codes.tolist()])
+            counts.update(zip(*forms, strict=True))
         return pickle.dumps(counts)
 
 
@@ -168,6 +186,12 @@ def total(tallies):
 
 def keys_of(frame, column, *, count=None, merge=added):
     return total(count_partitions(frame, [column], count=count or CountKeys(column), merge=merge))
+
+
+def rows_of(frame, columns):
+    """Count the rows of records that workers read."""
+    cluster, columns = Records(frame, columns).cluster, tuple(columns)
+    return total(count_partitions(cluster, columns, count=CountRows(columns), merge=added))
 
 
 def units_of(frame, *, deal=None, work=first_rows, merge=added):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_sums
 from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.mechanisms.weighted_sums import WeightedSums, measure_weighted_sums
 
 GOOD = {"bounds": (0, 4), "bins": 4, "epsilon": 1.0}
 
@@ -46,7 +46,7 @@ def variance_of(matrices: list[np.ndarray], noise: list[float]) -> np.ndarray:
 NO_NOISE = 1e-3  # a scale at which all draws are 0
 
 
-def matrix(strategy: PrefixStrategy) -> list[list[int]]:
+def matrix(strategy: WeightedSums) -> list[list[int]]:
     """Q, from its definition, in Python integers."""
     k, h = strategy.n_bins, strategy.coefficients.tolist()
 
@@ -58,9 +58,9 @@ def matrix(strategy: PrefixStrategy) -> list[list[int]]:
     ]
 
 
-def exactly(strategy: PrefixStrategy, counts: Any) -> list[int]:
+def exactly(strategy: WeightedSums, counts: Any) -> list[int]:
     source = byte_source(np.random.default_rng(0))
-    return measure_prefix_sums(strategy, np.asarray(counts), NO_NOISE, source).tolist()
+    return measure_weighted_sums(strategy, np.asarray(counts), NO_NOISE, source).tolist()
 
 
 PLACES = pd.DataFrame({"a": ["s", "s", "t"], "b": ["u", "v", None]})

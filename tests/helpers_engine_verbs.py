@@ -41,7 +41,7 @@ APPROXIMATE = {"epsilon": 200.0, "delta": 1e-3}
 FACTOR = {**APPROXIMATE, "mechanism": dpt.Multiplicative(alpha=0.5, failure_probability=0.4)}
 BOUNDS = {"bounds": (0, 500)}
 AMOUNT = {"columns": "amount", **BOUNDS}
-BINS = {**BOUNDS, "bins": 8, "tree": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
+BINS = {**BOUNDS, "bins": 8, "strategy": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
 DAYS = dpt.calendar("day", ["year", "quarter", "month"], start="2020-01-01", end="2021-06-30")
 HOURS = dpt.calendar(
     "at", ["iso_year", "iso_week", "day"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
@@ -75,7 +75,7 @@ VERBS = {
     "tree_agg": _of(dpt.tree_agg, KEYS, AGGREGATIONS, domain=PLACES, **EXACT),
     "release_distribution": _of(dpt.release_distribution, "amount", **BINS),
     "release_distribution of times": _of(
-        dpt.release_distribution, "at", bins=4, tree=[4], **EPSILON,
+        dpt.release_distribution, "at", bins=4, strategy=[4], **EPSILON,
         bounds=(pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-12-31", tz="UTC")),
     ),
     "cdf": _of(dpt.cdf, "amount", **BINS),
@@ -163,9 +163,9 @@ PLANS = {
     "several at once": partial(dpt.plan_agg, DOMAIN, AGGREGATIONS, **EXACT),
     "bounded relative error": partial(dpt.plan, DOMAIN, **FACTOR),
     "distribution": partial(
-        dpt.plan_distribution, "amount", **BOUNDS, bins=8, tree=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
+        dpt.plan_distribution, "amount", **BOUNDS, bins=8, strategy=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
     ),
-    "prefixes": partial(dpt.plan_implicit, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
+    "prefixes": partial(dpt.plan, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
     "private keys": partial(
         dpt.plan, DOMAIN_OF_STATES, private_keys=["county", "city"], **APPROXIMATE,
         mechanism="truncated_laplace",

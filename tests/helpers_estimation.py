@@ -6,11 +6,11 @@ import numpy as np
 
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.mechanisms.additive import NOISES, Laplace
 
 CONFIDENCES = [0.8, 0.9, 0.95, 0.99, 0.999]
 
-BOTH_NOISES = [Laplace(), Gaussian()]
+ALL_NOISES = list(NOISES.values())
 
 BRANCHINGS = {"even": [10, 12, 30], "square": [20, 20, 20], "deep": [4] * 6}
 

@@ -16,14 +16,14 @@ KINDS = {
         dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS),
         dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
         dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
-        dpt.plan_implicit(PREFIXES, **LOSS),
-        dpt.plan_implicit(PREFIXES, **LOSS, mechanism=FACTOR),
+        dpt.plan(PREFIXES, **LOSS),
+        dpt.plan(PREFIXES, **LOSS, mechanism=FACTOR),
     )
 }
 PLANS = {
     **KINDS,
-    "truncated Laplace": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="truncated_laplace"),
-    "Gaussian": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="gaussian"),
+    "truncated Laplace": dpt.plan(PREFIXES, **LOSS, mechanism="truncated_laplace"),
+    "Gaussian": dpt.plan(PREFIXES, **LOSS, mechanism="gaussian"),
     "private keys": dpt.plan(REGIONS, private_keys=["district"], privacy_unit=dpt.ROWS, **LOSS),
     "private keys alone": dpt.plan(
         None, private_keys=BY, privacy_unit=dpt.ROWS, **LOSS, mechanism="gaussian"

@@ -136,7 +136,7 @@ def tables_of_counts(
     """List, for all released nodes and noisy counts, the tables made of them: values, order, types, attrs."""
     plan = dpt.plan(
         tree.domain, private_keys=tree.columns, epsilon=1.0, delta=1e-3, privacy_unit="unit",
-        max_contributions=k, keep_measurements=True,
+        max_contributions=k, keep=["measurements"],
         mechanism="truncated_laplace" if isinstance(levels, IndependentLevels) else "gaussian",
     )  # fmt: skip
     object.__setattr__(plan, "noise", levels)

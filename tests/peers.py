@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import opendp.prelude as dp
 
-from pandas_dptree.distribution.strategy import TreePrefixes
+from pandas_dptree.distribution.tree_strategy import TreeStrategy
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Laplace
 from pandas_dptree.mechanisms.sampling import byte_source, discrete_gaussian
@@ -104,13 +104,13 @@ def opendp_branching_factor(size: int) -> int:
     return int(dp.t.choose_branching_factor(size))
 
 
-def even_tree(n_bins: int, branching_factor: int, epsilon: float) -> TreePrefixes:
+def even_tree(n_bins: int, branching_factor: int, epsilon: float) -> TreeStrategy:
     """Describe the same measurements as ours: a tree with equal noise on all levels, the root among them."""
     depth = 1
     while branching_factor**depth < n_bins:
         depth += 1
     scales = ((depth + 1) / epsilon,) * (depth + 1)
-    return TreePrefixes(n_bins, Laplace(), (branching_factor,) * depth, scales)
+    return TreeStrategy(n_bins, Laplace(), (branching_factor,) * depth, scales)
 
 
 class StableKeys(NamedTuple):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from os import PathLike
-from typing import Any, Literal, Unpack
+from typing import Any, Final, Unpack
 
 import pandas as pd
 
+from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.combine import By
-from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.old_names import with_old_names
 from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
@@ -19,33 +18,15 @@ from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.html_page import write_page
 from pandas_dptree.output.plots import ReleasedPlots
 from pandas_dptree.output.report import report_page
-from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.distribution import DistributionPlan
-from pandas_dptree.plans.implicit import ImplicitPlan
-from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.multiplicative import MultiplicativePlan
-from pandas_dptree.plans.options import (
-    COUNTS,
-    DISTRIBUTION,
-    GROUPS,
-    JOINT,
-    PLAN,
-    RUNNING,
-    SERIES,
-    SUMS,
-    DistributionOptions,
-    NoisyOptions,
-    Options,
-    Running,
-    takes,
-)
+from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Running, takes
 from pandas_dptree.signatures import public
-from pandas_dptree.verbs import distributions, plans, tables
-from pandas_dptree.verbs.aggregations import Aggregation
-from pandas_dptree.verbs.domains import domain_of, public_and_private, released_domain
+from pandas_dptree.verbs import distributions, record_plans, tables
+from pandas_dptree.verbs.domains import released_domain
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
+
+_OF_RELEASED_TABLES: Final = ("domain", "level", "plot", "to_file", "to_html")
 
 
 @with_old_names("frame.dp")
@@ -53,190 +34,37 @@ class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame = frame
+        self._data = frame
 
-    @takes(*COUNTS)
-    def tree_counts(self, by: By | PrefixTree, **options: Unpack[Options]) -> pd.DataFrame:
-        """Count the records of every node of a hierarchy: see `pandas_dptree.tree_counts`."""
-        return tables.tree_counts(self._frame, by, **options)
+    def __dir__(self) -> list[str]:
+        """List what can be done with a released table, or else with records, for completion."""
+        names = [name for name in vars(type(self)) if not name.startswith("_")]
+        released = _looks_released(self._data)
+        return [name for name in names if (name in _OF_RELEASED_TABLES) == released]
 
-    @takes(*SUMS, "domain", *RUNNING)
-    def tree_sums(
-        self,
-        by: By,
-        *,
-        columns: Hashable | list[Hashable],
-        bounds: Any,
-        granularity: Any = None,
-        **options: Unpack[Options],
-    ) -> pd.DataFrame:
-        """Add up columns over the records of every node: see `pandas_dptree.tree_sums`."""
-        return tables.tree_sums(
-            self._frame, by, columns=columns, bounds=bounds, granularity=granularity, **options
-        )
-
-    @takes(*JOINT, "domain", *RUNNING)
-    def tree_means(
-        self,
-        by: By,
-        *,
-        columns: Hashable | list[Hashable],
-        bounds: Any,
-        granularity: Any = None,
-        **options: Unpack[Options],
-    ) -> pd.DataFrame:
-        """Average columns over the records of every node: see `pandas_dptree.tree_means`."""
-        return tables.tree_means(
-            self._frame, by, columns=columns, bounds=bounds, granularity=granularity, **options
-        )
-
-    @takes(*JOINT, "domain", *RUNNING)
-    def tree_agg(
-        self,
-        by: By,
-        aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
-        **options: Unpack[Options],
-    ) -> pd.DataFrame:
-        """Release counts, sums and means in one table: see `pandas_dptree.tree_agg`."""
-        return tables.tree_agg(self._frame, by, aggregations, **options)
-
-    @takes(*PLAN)
-    def plan(
-        self,
-        by: By,
-        *,
-        domain: Any = None,
-        private_keys: Sequence[Hashable] | None = None,
-        column: Hashable | None = None,
-        bounds: Any = None,
-        granularity: Any = None,
-        **options: Unpack[NoisyOptions],
-    ) -> AdditivePlan | MultiplicativePlan | ImplicitPlan:
-        """Plan a release of these records: see `pandas_dptree.plan`.
-
-        Spends nothing. The records are read only if `domain` is ``"observed"``.
-        """
-        public_keys, private = public_and_private(self._frame, by, domain, private_keys)
-        own: Any = {"column": column, "bounds": bounds, "granularity": granularity, **options}
-        return plans.plan(public_keys, private_keys=private, **own)
-
-    @takes(*SUMS)
-    def plan_sums(
-        self,
-        by: By,
-        *,
-        columns: Hashable | list[Hashable],
-        bounds: Any,
-        granularity: Any = None,
-        domain: Any = None,
-        **options: Unpack[NoisyOptions],
-    ) -> JointPlan:
-        """Plan a release of sums of several columns: see `pandas_dptree.plan_sums`."""
-        public_keys = domain_of(self._frame, by, domain)
-        return plans.plan_sums(
-            public_keys, columns=columns, bounds=bounds, granularity=granularity, **options
-        )
-
-    @takes(*JOINT)
-    def plan_means(
-        self,
-        by: By,
-        *,
-        columns: Hashable | list[Hashable],
-        bounds: Any,
-        granularity: Any = None,
-        domain: Any = None,
-        **options: Unpack[NoisyOptions],
-    ) -> JointPlan:
-        """Plan a release of means of columns: see `pandas_dptree.plan_means`."""
-        public_keys = domain_of(self._frame, by, domain)
-        return plans.plan_means(
-            public_keys, columns=columns, bounds=bounds, granularity=granularity, **options
-        )
-
-    @takes(*JOINT)
-    def plan_agg(
-        self,
-        by: By,
-        aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
-        *,
-        domain: Any = None,
-        **options: Unpack[NoisyOptions],
-    ) -> JointPlan:
-        """Plan a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
-        return plans.plan_agg(domain_of(self._frame, by, domain), aggregations, **options)
+    tree_counts = method(tables.tree_counts)
+    tree_sums = method(tables.tree_sums)
+    tree_means = method(tables.tree_means)
+    tree_agg = method(tables.tree_agg)
+    release_distribution = method(distributions.release_distribution)
+    cdf = method(distributions.cdf)
+    histogram = method(distributions.histogram)
+    range_counts = method(distributions.range_counts)
+    quantiles = method(distributions.quantiles)
+    plan = method(record_plans.plan)
+    plan_sums = method(record_plans.plan_sums)
+    plan_means = method(record_plans.plan_means)
+    plan_agg = method(record_plans.plan_agg)
+    plan_distribution = method(record_plans.plan_distribution)
 
     @takes(*RUNNING)
-    def release(self, plan: Plan, **options: Unpack[Running]) -> Any:
+    def release(self, plan: Plan[Any], **options: Unpack[Running]) -> Any:
         """Spend the budget of a plan of any kind on these records: see `pandas_dptree.Plan.release`."""
         if not isinstance(plan, Plan):
             raise ArgumentError(
                 "plan", f"must be a plan, not {quote(plan)}.", hint="frame.dp.plan(...) makes one."
             )
-        return plan.release(self._frame, **options)
-
-    @takes(*DISTRIBUTION)
-    def plan_distribution(
-        self,
-        column: Hashable,
-        *,
-        bins: Any,
-        bounds: Any = None,
-        by: By | None = None,
-        domain: Any = None,
-        **options: Unpack[NoisyOptions],
-    ) -> DistributionPlan:
-        """Plan a release of a distribution: see `pandas_dptree.plan_distribution`.
-
-        Spends nothing. `by` and `domain` are those of `pandas_dptree.release_distribution`; the records are
-        read only if `domain` is ``"observed"``.
-        """
-        groups = distributions.groups_of(self._frame, by, domain)
-        return plans.plan_distribution(column, bins=bins, bounds=bounds, domain=groups, **options)
-
-    @takes(*GROUPS)
-    def release_distribution(
-        self, column: Hashable, *, bins: Any, **options: Unpack[DistributionOptions]
-    ) -> Distribution:
-        """Measure the distribution of a column once: see `pandas_dptree.release_distribution`."""
-        return distributions.release_distribution(self._frame, column, bins=bins, **options)
-
-    @takes("confidence", *GROUPS)
-    def cdf(
-        self,
-        column: Hashable,
-        *,
-        bins: Any,
-        **options: Unpack[DistributionOptions],
-    ) -> pd.DataFrame:
-        """Estimate the cumulative distribution of a column: see `pandas_dptree.cdf`."""
-        return distributions.cdf(self._frame, column, bins=bins, **options)
-
-    @takes(*GROUPS)
-    def histogram(
-        self, column: Hashable, *, bins: Any, **options: Unpack[DistributionOptions]
-    ) -> pd.DataFrame:
-        """Count the values of a column in each bin: see `pandas_dptree.histogram`."""
-        return distributions.histogram(self._frame, column, bins=bins, **options)
-
-    @takes(*GROUPS)
-    def range_counts(
-        self, column: Hashable, ranges: Sequence[Any], *, bins: Any, **options: Unpack[DistributionOptions]
-    ) -> pd.DataFrame:
-        """Count the values of a column in ranges: see `pandas_dptree.range_counts`."""
-        return distributions.range_counts(self._frame, column, ranges, bins=bins, **options)
-
-    @takes("confidence", *GROUPS, confidence=0.95)
-    def quantiles(
-        self,
-        column: Hashable,
-        q: Any,
-        *,
-        bins: Any = 1000,
-        **options: Unpack[DistributionOptions],
-    ) -> pd.DataFrame:
-        """Estimate quantiles of a column: see `pandas_dptree.quantiles`."""
-        return distributions.quantiles(self._frame, column, q, bins=bins, **options)
+        return plan.release(self._data, **options)
 
     def level(self, name: Hashable) -> pd.DataFrame:
         """Select one level of a released table, indexed as by ``groupby``.
@@ -257,21 +85,78 @@ class DataFrameAccessor:
         ArgumentError
             If the frame is not a released table, or has no such level.
         """
-        return select_level(self._frame, name)
+        return select_level(self._data, name)
 
     def domain(self) -> Domain:
-        """Return the keys of a released table as a public domain: see `pandas_dptree.released_domain`."""
-        return released_domain(self._frame)
+        """Return the keys of a released table as a public domain.
+
+        It serves for sums, means and quantiles of the same records, for next month's table, or for a join.
+        The table may have been filtered, or read back from a file.
+
+        Returns
+        -------
+        Domain
+            With the levels of the table, down to the deepest that shows a key. Its leaves are the nodes that
+            the table shows no node below; one above the deepest level is the leaf of a shorter path, to which
+            records belong whose keys are missing below it. Remainders (rows with a missing key, or with
+            ``other``) are no keys. Its `Domain.source` is ``"released"``.
+
+        Raises
+        ------
+        ArgumentError
+            If it is not a released table, has several rows for a node, or rows without a key above their
+            level.
+        DomainError
+            If it shows no key.
+
+        See Also
+        --------
+        Domain.keys : the keys of one level as a frame.
+        derived_domain : the domain of levels that are derived from columns.
+
+        Notes
+        -----
+        **Privacy**: this is post-processing of what has been published, and spends nothing. Whether the table
+        was really released cannot be checked: records in the form of a released table would publish their
+        keys. A release with this domain has a privacy loss of its own, which adds to that of the release that
+        chose the keys, if it is about the same units. Where that one had its keys from, such as
+        ``"observed"``, only its own ``attrs`` state.
+
+        A key that is absent is not zero. Records with other keys are dropped, and so are those with further
+        keys below a leaf: the sum of a node is over the keys shown below it. To keep all records of a node,
+        leave the rows of the finest levels out of the table before; the domain then ends with the coarser
+        level.
+
+        Derived levels, such as the months of `calendar` or the prefixes of an implicit tree, become plain
+        keys: records need columns with their names. Structural zeros become leaves like any other.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import pandas_dptree as dpt
+        >>> records = pd.DataFrame({"zip": ["90210", "94601", "00501"], "cost": [20, 30, 40]})
+        >>> records = records.loc[[0] * 300 + [1] * 200 + [2]]
+        >>> zips = dpt.prefixes("zip", chars=[1, 5], alphabet="0123456789")
+        >>> domain = records.dp.tree_counts(zips, epsilon=1.0, delta=1e-6).dp.domain()
+        >>> domain.keys(2).values.tolist()
+        [['9', '90210'], ['9', '94601']]
+        >>> records = records.assign(**{"zip/1": records["zip"].str[:1], "zip/5": records["zip"]})
+        >>> sums = records.dp.tree_sums(
+        ...     ["zip/1", "zip/5"], columns="cost", bounds=(0, 50), epsilon=1.0, domain=domain)
+        >>> sums.attrs["dp"]["domain_source"]
+        'released'
+        """
+        return released_domain(self._data)
 
     @property
     def plot(self) -> ReleasedPlots:
         """Plots of a released table: ``plot.levels()`` and ``plot.icicle()``."""
-        return ReleasedPlots(self._frame)
+        return ReleasedPlots(self._data)
 
     @public
     def to_file(self, path: str | PathLike[str], *, replace: bool = True) -> None:
         """Write a released table to a file that keeps its meaning: see `pandas_dptree.to_file`."""
-        files.to_file(self._frame, path, replace=replace)
+        files.to_file(self._data, path, replace=replace)
 
     def to_html(
         self,
@@ -280,7 +165,7 @@ class DataFrameAccessor:
         title: str | None = None,
         columns: Hashable | list[Hashable] | None = None,
         max_rows: int | None = 2_000,
-        plan: Plan | None = None,
+        plan: Plan[Any] | None = None,
     ) -> str | None:
         """Format a released table as a self-contained page to print, with its protection in words.
 
@@ -326,11 +211,18 @@ class DataFrameAccessor:
         >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
         >>> counts.dp.to_html("report.html", title="Where they live")  # doctest: +SKIP
         """
-        page = report_page(self._frame, title=title, columns=columns, max_rows=max_rows, plan=plan)
+        page = report_page(self._data, title=title, columns=columns, max_rows=max_rows, plan=plan)
         if path is None:
             return page
         write_page(page, path)
         return None
+
+
+def _looks_released(frame: pd.DataFrame) -> bool:
+    """Whether attributes or columns are those of a released table; nothing but completion relies on it."""
+    texts = [name for name in frame.columns if isinstance(name, str)]
+    has_errors = any(name.endswith(("std_error", "error_bound", "max_error")) for name in texts)
+    return "dp" in frame.attrs or ("level" in texts and has_errors)
 
 
 class SeriesAccessor:

@@ -73,7 +73,7 @@ def plan_distribution(
     Notes
     -----
     **Privacy**: a function of public arguments alone. The noise is that of one distribution, whatever the
-    other dimensions of an array: see `DistributionPlan.release`.
+    other dimensions of an array: see `DistributionPlan`.
 
     Examples
     --------
@@ -112,12 +112,15 @@ def cdf(
 ) -> xr.Dataset:
     """Release how many records, and what share of them, lie below the end of each bin along a dimension.
 
+    **Privacy**: as for `tree_counts`. Edges and coordinates are public, and the stated loss covers all
+    distributions together.
+
     Parameters
     ----------
     array : xarray.DataArray
-        Counts, each record in exactly one cell.
+        Counts, each record in exactly one cell. Bad counts never raise.
     dim, edges
-        As for `plan_distribution`.
+        As for `plan_distribution`, which raises the same errors.
     plan : DistributionPlan, optional
         From `plan_distribution`, or any other without groups and without a privacy unit, for the same
         dimension and bins. It replaces the edges and the options of a plan, and saves most of the time.
@@ -132,16 +135,6 @@ def cdf(
         ``count``, whole and non-decreasing; ``cdf``, its share of the total (missing for a total of 0); and
         ``std_error`` of the counts before this correction. The coordinate of the dimension has the ends of
         the bins. All other dimensions are kept, with a distribution for each of their indices.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used; `ColumnsError` is a special case. Bad counts never raise.
-
-    Notes
-    -----
-    **Privacy**: as for `tree_counts`. Edges and coordinates are public, and the stated loss covers all
-    distributions together.
 
     Examples
     --------
@@ -174,7 +167,7 @@ def quantiles(
     Parameters
     ----------
     array, dim, edges, plan
-        As for `cdf`.
+        As for `cdf`, which raises the same errors.
     q : float or sequence of float
         The levels, from 0 to 1; 0.5 for the median.
     confidence : float, default 0.95
@@ -187,11 +180,6 @@ def quantiles(
     xarray.Dataset
         ``value``, ``lower`` and ``upper``, as from `Distribution.quantiles`, along a dimension ``q`` and
         all dimensions but that of the bins.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used; `ColumnsError` is a special case. Bad counts never raise.
 
     Examples
     --------
@@ -237,7 +225,7 @@ def _released(
             counts = np.zeros(n_bins, dtype=np.int64)
         return bin_counts(counts.reshape(n_groups, n_bins), n_groups, n_bins)
 
-    release = replace(side_by_side.prepared_by(exact, usual_causes()), plan=plan)
+    release = replace(side_by_side._prepared_by(exact, usual_causes()), plan=plan)
     return carry_out({None: release}, taken_from(RUNNING, options))[None], others
 
 

@@ -40,13 +40,13 @@ def tree_counts(
         Each variable holds counts, each of its records in exactly one cell, such as visits, admissions and
         deaths. One person may have records in every variable.
     by : sequence of hashable
-        As for `pandas_dptree.arrays.tree_counts`: the same keys for all variables. Each variable needs the
-        dimensions of the keys, and may have others.
+        As for `pandas_dptree.arrays.tree_counts`, which raises the same errors: the same keys for all
+        variables. Each variable needs the dimensions of the keys, and may have others.
     variables : list of hashable, optional
         The variables to release; all by default.
     max_contributions : int, or mapping from variables to int, optional
-        The largest number of records of one privacy unit in a variable, in all cells together: one number for
-        each of them, by default 1. The caller is responsible for it.
+        The largest number of records of one privacy unit in a variable, in all cells together, by default 1.
+        The caller is responsible for it.
     **options
 
     Returns
@@ -56,12 +56,6 @@ def tree_counts(
         ``visits_std_error``, and similar names for other requested columns. ``attrs["dp"]`` states the whole
         loss, and the part of each variable.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad counts never
-        raise.
-
     Notes
     -----
     The loss is divided to minimise the sum of the squared errors, each relative to the most that a record can
@@ -69,14 +63,14 @@ def tree_counts(
 
     **Privacy.** Shapes and coordinates are public, as for one array. Let a unit have at most :math:`k_v`
     records in variable v. Within a variable, the stated part of the loss covers all indices of its other
-    dimensions together (parallel composition, proven for `pandas_dptree.arrays.tree_counts`). A unit may
-    change every variable at once, so the losses of the variables add up (sequential composition):
-    neighbouring datasets are neighbours in each variable, the noise of the variables is independent, and
-    everything that is shown of one is made from its own measurements. The parts are rounded such that they
-    add up to no more than the stated loss, exactly. With Gaussian noise under an epsilon and a delta, all
-    measurements are one Gaussian mechanism, whose neighbours are apart by :math:`\mu^2 = \sum_v \Delta_v^2
-    \sum_l \sigma_{vl}^{-2}`, where :math:`\Delta_v` is the 2-norm by which a unit changes a level of variable
-    v: the noise is such that this needs no more than the stated delta.
+    dimensions together (proven for `pandas_dptree.arrays.tree_counts`). A unit may change every variable at
+    once, so the losses of the variables add up (sequential composition): neighbouring datasets are neighbours
+    in each variable, the noise of the variables is independent, and everything that is shown of one is made
+    from its own measurements. The parts are rounded such that they add up to no more than the stated loss,
+    exactly. With Gaussian noise under an epsilon and a delta, all measurements are one Gaussian mechanism,
+    whose neighbours are apart by :math:`\mu^2 = \sum_v \Delta_v^2 \sum_l \sigma_{vl}^{-2}`, where
+    :math:`\Delta_v` is the 2-norm by which a unit changes a level of variable v: the noise is such that this
+    needs no more than the stated delta.
 
     If each record is in one variable only, as in counts by kind of visit, do not add up losses: stack the
     variables with ``dataset.to_dataarray("kind")``. `max_contributions` then applies to all of them together,
@@ -116,7 +110,7 @@ def tree_sums(
     dataset : xarray.Dataset
         Each variable holds values, each cell being one record: see `pandas_dptree.arrays.tree_sums`.
     by, max_contributions
-        As for `tree_counts`.
+        As for `tree_counts`, which raises the same errors and returns the same kind of table.
     bounds : (float, float), or mapping from variables to such pairs or None
         The least and the greatest value of a cell. A mapping has an entry for each variable; None for one
         that holds counts, whose records are counted beside the sums.
@@ -129,13 +123,6 @@ def tree_sums(
     Returns
     -------
     xarray.DataTree
-        As for `tree_counts`.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
-        the cells never raise.
 
     Examples
     --------
@@ -180,7 +167,7 @@ def plan(
     Parameters
     ----------
     dataset, by, variables, max_contributions
-        As for `tree_counts`.
+        As for `tree_counts`, which raises the same errors.
     bounds, granularity
         As for `tree_sums`: values are summed, instead of counts.
     **options
@@ -189,11 +176,6 @@ def plan(
     -------
     JointPlan
         With a plan for each variable.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------
@@ -234,12 +216,7 @@ def release(plan: JointPlan, dataset: xr.Dataset, **options: Unpack[Running]) ->
     Returns
     -------
     xarray.DataTree
-        As for `tree_counts`.
-
-    Raises
-    ------
-    ArgumentError
-        If the plan cannot be used, or not for this dataset. `LedgerError` if the account refuses the release.
+        As for `tree_counts`. Errors are those of `pandas_dptree.arrays.release`.
     """
     tree: xr.DataTree = carry_out({None: of_dataset(plan, dataset)}, options)[None]
     return tree

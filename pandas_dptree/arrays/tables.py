@@ -44,31 +44,29 @@ def tree_counts(
         Counts, each record in exactly one cell. In memory, in a file, or of dask, which then sums the cells
         of each leaf before anything is loaded.
     by : sequence, or derived levels alone
-        The keys, from the coarsest to the finest: names of dimensions, and of coordinates along one
-        dimension. They may include, or be, levels derived from these: by `calendar`, `cut`, `mapping` or
-        `quadtree`. Cells with the same keys are added up.
+        The keys, from the coarsest to the finest: names of dimensions and of coordinates along one dimension,
+        and levels derived from these by `calendar`, `cut`, `mapping` or `quadtree`. Cells with the same keys
+        are added up.
     **options
 
     Returns
     -------
     xarray.DataTree
-        One group per level: ``"/total"``, then one for each key, named like it. Each is a dataset of
-        ``count`` and ``std_error`` (and other requested columns) along a dimension of the level's name. The
-        keys of the level and those above are coordinates, all of them indexed:
-        ``tree["city"].sel(state="CA")``. (``drop_indexes("state")`` before ``to_dataframe()`` keeps them as
-        columns; files keep coordinates but no indexes, which ``set_xindex("state")`` restores.)
-        If `by` is only a quadtree, levels are grids: ``"/quad_3"`` has the dimensions y and x of the
-        quadtree, 8 by 8, with the centres of the squares as coordinates (for a quadtree without bounds, the
-        mean of the coordinates of their cells, if they are numbers).
-        Dimensions that `by` does not use are kept: there is a tree for each of their indices.
+        One group per level: ``"/total"``, then one for each key, named like it, with ``count``, ``std_error``
+        and other requested columns along a dimension of the level's name. The keys of the level and those
+        above are indexed coordinates: ``tree["city"].sel(state="CA")``. (Files keep no indexes:
+        ``set_xindex("state")`` restores one, and ``drop_indexes("state")`` before ``to_dataframe()`` makes a
+        column of it.) If `by` is only a quadtree, levels are grids: ``"/quad_3"`` is 8 by 8, with the centres
+        of its squares as coordinates (without bounds, the mean of the coordinates of their cells, if they are
+        numbers). Dimensions that `by` does not use are kept, with a tree for each of their indices.
         ``attrs["dp"]`` has the provenance, as JSON text.
 
     Raises
     ------
     ArgumentError
         If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad counts never
-        raise: negative or missing ones count as 0, and fractions are rounded. Counts in 32-bit floats are
-        clipped at 2**24, beyond which that type skips integers, and those in 64-bit floats at 2**53.
+        raise: negative or missing ones count as 0, fractions are rounded, and floats are clipped where their
+        type begins to skip integers (2**24 for 32 bits, 2**53 for 64).
 
     Notes
     -----
@@ -76,13 +74,11 @@ def tree_counts(
     whether or not anybody is in it. If they were made from the records, as
     ``groupby(...).size().to_xarray()`` does, bring the array to the public list with ``reindex`` first. As in
     ``tree_counts(frame, by, domain="observed")``, keys that are missing from some level on belong to the leaf
-    of the shorter path; cells without a first key, with a gap, or on a path that others continue are left
-    out. Derived levels have domains of their own, which are crossed with the keys in the coordinates. Cells
-    outside of these, such as those outside the bounds of a quadtree, are left out because of their
-    coordinates alone; if all cells are outside, that is an error.
+    of the shorter path; cells without a first key, with a gap, on a path that others continue, or outside of
+    derived levels are left out because of their coordinates alone. If all cells are, that is an error.
 
-    With ``fit="adaptive"`` the sparsity of a level is estimated from all trees together. That helps a level
-    as a whole, but a tree much sparser than most others may be less accurate than with ``fit="totals"``.
+    With ``fit="adaptive"`` the sparsity of a level is estimated from all trees together: a tree much sparser
+    than most others may be less accurate than with ``fit="totals"``.
 
     **Several trees.** With :math:`s` indices along the other dimensions, the counts of one level in all trees
     are a vector with an entry for each pair of an index and a node. A record adds one to a single entry, and
@@ -90,11 +86,9 @@ def tree_counts(
     triangle inequality the vector moves by at most k in the 1-norm and in the 2-norm when the unit is added
     or removed; when its records are replaced, by k differences of two unit vectors, of 1-norm 2 and 2-norm
     :math:`\sqrt 2`, so by at most 2k and :math:`\sqrt 2\,k`. These are the sensitivities of a level of a
-    single tree. The noise is therefore the same for any number of trees, and the stated loss covers all of
-    them (parallel composition, here for units whose records lie in different parts as well).
-
-    A replaced record may have been in another tree. So with ``neighbors="replace"``, too, the total of each
-    tree is secret, and is measured. `known` is refused if there are several trees.
+    single tree, so the noise is the same for any number of trees, and the stated loss covers all of them. A
+    replaced record may have been in another tree: the total of each is secret, and is measured. `known` is
+    refused if there are several trees.
 
     Examples
     --------
@@ -108,8 +102,8 @@ def tree_counts(
     (['total', 'state', 'city'], {'month': 2, 'state': 2})
     >>> taxi = xr.DataArray(np.ones((256, 256), int), dims=["y", "x"])
     >>> tree = dpt.arrays.tree_counts(taxi, dpt.quadtree("y", "x", depth=8), epsilon=0.5)
-    >>> dict(tree["quad_3"].sizes), dict(tree["quad_8"].sizes)
-    ({'y': 8, 'x': 8}, {'y': 256, 'x': 256})
+    >>> dict(tree["quad_3"].sizes)
+    {'y': 8, 'x': 8}
     """
     prepared = plan(array, by, **taken_from(ADDITIVE, options))
     return release(prepared, array, **taken_from(RUNNING, options))
@@ -132,7 +126,7 @@ def tree_sums(
         Values, each cell being one record, such as the reading of a household's meter in an hour. Not sums
         over several people: each of them could change the cell by as much as the bounds allow.
     by : sequence, or derived levels alone
-        As for `tree_counts`.
+        As for `tree_counts`, which raises the same errors.
     bounds : (float, float)
         The least and the greatest value of a cell; values outside are clipped. Missing ones add nothing.
     granularity : float, optional
@@ -145,12 +139,6 @@ def tree_sums(
         As for `tree_counts`. For an array named ``kwh`` the sums are called ``kwh`` and their errors
         ``kwh_std_error``; without a name, ``sum`` and ``sum_std_error``. A name that dask made, which ends in
         a hash of the cells, is ignored.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
-        the cells never raise.
 
     Examples
     --------
@@ -187,7 +175,7 @@ def plan(
     Parameters
     ----------
     array, by
-        As for `tree_counts`.
+        As for `tree_counts`, which raises the same errors.
     bounds, granularity
         As for `tree_sums`: values are summed, instead of counts.
     **options
@@ -196,11 +184,6 @@ def plan(
     -------
     AdditivePlan
         For one tree. With further dimensions it covers all trees together: see `tree_counts`.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------
@@ -256,8 +239,6 @@ def release(plan: AdditivePlan, array: xr.DataArray, **options: Unpack[Running])
     ------
     ArgumentError
         If the plan cannot be used, or not for this array. `LedgerError` if the account refuses the release.
-    MissingExtraError
-        If tqdm is needed but not installed.
     """
     tree: xr.DataTree = carry_out({None: of_array(plan, array)}, options)[None]
     return tree

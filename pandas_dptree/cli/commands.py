@@ -237,7 +237,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     _check_private_choices(arguments)
     domain: Any = _domain(arguments, _public_levels(arguments))
     options = _options(arguments, (*PLAN, "private_keys"))
-    plan: Plan
+    plan: Plan[Any]
     if len(values["columns"]) > 1 and arguments.private_keys is None:
         hint = "leave it out, or plan each column separately with its part of the loss."
         of_plan = {name: given for name, given in options.items() if name != "private_keys"}
@@ -273,13 +273,13 @@ def _verify(arguments: argparse.Namespace) -> int:
     return verify.main([*noted, "--", arguments.plan, arguments.table])
 
 
-def _summed(plan: Plan) -> list[Hashable | None]:
+def _summed(plan: Plan[Any]) -> list[Hashable | None]:
     """List the columns whose values a plan reads, with None for the records."""
     parts = plan.plans.values() if isinstance(plan, JointPlan) else [plan]
     return [part.quantity.column for part in parts if isinstance(part, AdditivePlan)]
 
 
-def _read_plan(arguments: argparse.Namespace) -> Plan:
+def _read_plan(arguments: argparse.Namespace) -> Plan[Any]:
     """Read a plan of any kind, with the domain that it was made for."""
     unreadable = f"cannot be read from {str(arguments.plan)!r}"
     hint = "write it with `dptree plan --out`."

@@ -38,7 +38,7 @@ def open_table(
         try:
             importlib.import_module(package)
         except ImportError:
-            raise MissingExtraError("Reading DuckDB", package=package, extra="engines") from None
+            raise MissingExtraError("Reading DuckDB", package=package) from None
     with path.open("rb") as stream:
         is_database = stream.read(12)[8:] == b"DUCK"
     if not is_database:  # duckdb would read it as whatever it looks like

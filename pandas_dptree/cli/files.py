@@ -36,7 +36,7 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
         check_columns(frame, columns, argument=argument)
         return frame[columns]
     except ImportError:
-        raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
+        raise MissingExtraError("Reading Parquet", package="pyarrow") from None
     except DPTreeError:
         raise
     except Exception:  # a reader's message may quote the file

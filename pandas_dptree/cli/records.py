@@ -107,7 +107,7 @@ def open_records(given: Sequence[str], columns: Sequence[str], table: str | None
     except ImportError:
         if kind == "CSV":
             return _in_memory(files, columns)
-        raise MissingExtraError("Reading Parquet", package="pyarrow", extra="engines") from None
+        raise MissingExtraError("Reading Parquet", package="pyarrow") from None
     open_file = _open_csv if kind == "CSV" else _open_parquet
     opened = [_placed(file, len(files) == 1, partial(open_file, file, columns)) for file in files]
     schema = pyarrow.schema(

@@ -199,7 +199,7 @@ COMMON: dict[str, Rule] = {
 }
 PART: dict[str, Rule] = {
     "consistency": one_of("none", "linear", "nonnegative", "integer"),
-    "fit": one_of("totals", "joint", "adaptive"),
+    "fit": text,
     "confidence": either(NULL, lambda value: number(value) and 0 < value < 1),
     "keep_measurements": one_of(True, False), "quantity": named(QUANTITY),
     "known": named({"exact": FACTS, "at_least": FACTS}),

@@ -1,9 +1,9 @@
-r"""The tree over bins, and the split of the budget, with the least error of prefix sums after least squares.
+r"""The tree over bins with the least error of cumulative sums, and its split of the budget.
 
-A tree over K bins has a precision :math:`\lambda_k = \sum_{j \ge k} s_j p_j` in each of its detail spaces,
-and the mean variance of the prefix sums is :math:`\sum_k e_k / \lambda_k` with the energies :math:`e_k` of
-`pandas_dptree.distribution.prefix`. An inner level that is not measured can be removed without changing the
-error. So every inner level is measured, and only the root may be left out. The root has no more children
+A tree over K bins has a precision :math:`\lambda_k = \sum_{j \ge k} s_j p_j` in each of its detail spaces.
+The mean variance of the cumulative sums is :math:`\sum_k e_k / \lambda_k` with the energies :math:`e_k` of
+`pandas_dptree.distribution.cumulative`. An inner level that is not measured can be removed without changing
+the error. So every inner level is measured, and only the root may be left out. The root has no more children
 than the bins need, since further children would be known to be empty.
 
 **Precision proportional to the share** (Gaussian noise). With :math:`\sum_l p_l = 1`,
@@ -46,16 +46,17 @@ from itertools import combinations, pairwise
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.distribution.prefix import mean_prefix_energies, padded_prefix_variances
+from pandas_dptree.distribution.cumulative import mean_energies, padded_variances
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.planning.alternating import Model, Problem, VarianceFunction
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["PrefixTree", "best_tree", "linear_prefix_shares", "prefix_lower_bound"]
+__all__ = ["BinTree", "best_tree", "linear_shares"]
 
 Branching = tuple[int, ...]
 
@@ -71,18 +72,12 @@ _CALIBRATIONS = 2  # for an (epsilon, delta), each followed by a descent
 
 
 @dataclass(frozen=True, slots=True)
-class PrefixTree:
-    """A uniform tree over bins, and the split of the budget over its levels.
+class BinTree:
+    """A uniform tree over bins, the shares of its levels in the budget, and its error in counts.
 
-    Attributes
-    ----------
-    branching : tuple of int, shape (depth,)
-        Children per node, from the root down; their product is at least the number of bins.
-    shares : tuple of float, shape (depth + 1,)
-        Of the root and each level below it, with sum 1. That of the root may be 0.
-    error : float
-        Square root of the mean variance of the prefix sums after least squares, in counts. Leaves beyond the
-        bins are known to be empty.
+    `branching` has the children per node, from the root down; their product is at least the number of bins,
+    and leaves beyond these are known to be empty. `shares` are those of the root, which may be 0, and each
+    level below it; their sum is 1. `error` is the square root of the mean variance of the cumulative sums.
     """
 
     branching: Branching
@@ -97,9 +92,8 @@ def best_tree(
     loss: PrivacyLoss,
     sensitivity: Sensitivity,
     total_known: bool = False,
-    padding: bool = True,
-) -> PrefixTree:
-    """Find the tree over bins with the most accurate prefix sums after least squares.
+) -> BinTree:
+    """Find the tree over bins with the most accurate cumulative sums after least squares.
 
     A local search: on up to 1024 bins, its error was within 0.1 % of that of a search through all trees. The
     error uses the exact variances of the discrete noise.
@@ -115,12 +109,10 @@ def best_tree(
         That of one level.
     total_known : bool, default False
         Whether the number of rows is public.
-    padding : bool, default True
-        Whether the tree may have more leaves than there are bins.
 
     Returns
     -------
-    PrefixTree
+    BinTree
 
     Raises
     ------
@@ -136,37 +128,35 @@ def best_tree(
     >>> tree.branching, round(tree.error, 3)
     ((16, 16), 6.248)
     """
-    bins = _checked_bins(n_bins)
+    bins = whole_number("n_bins", n_bins, at_least=1, at_most=2**53, hint="for example 256.")
     types = (
         ("noise", noise, AdditiveNoise),
         ("loss", loss, PrivacyLoss),
         ("sensitivity", sensitivity, Sensitivity),
         ("total_known", total_known, bool),
-        ("padding", padding, bool),
     )
     for argument, given, type_ in types:
         if not isinstance(given, type_):
             raise ArgumentError(
                 argument, f"must have type {type_.__name__}, not {quote(given)}.", hint="see help(best_tree)."
             )
-    return _best_tree(_Search(bins, noise, loss, sensitivity, total_known), padding=padding)
+    return _best_tree(_Search(bins, noise, loss, sensitivity, total_known))
 
 
 @lru_cache(maxsize=64)  # a report of every month has the same bins and the same budget
-def _best_tree(search: _Search, *, padding: bool) -> PrefixTree:
+def _best_tree(search: _Search) -> BinTree:
     """Search for the best tree; see `best_tree`."""
     bins = search.n_bins
     if bins == 1:
         return search.result((1,), np.array([0.0, 1.0]))
-    factors = () if padding else _prime_factors(bins)
     seen: dict[Branching, tuple[float, FloatArray]] = {}
     least, idle = np.inf, 0
-    for start in _even_trees(bins, factors):
+    for start in _even_trees(bins):
         best, value = start, np.inf
         seen |= search.evaluate([start])
         while seen[best][0] < value * (1 - _WORTHWHILE):
             value = seen[best][0]
-            fresh = [tree for tree in _neighbours(best, bins, factors) if tree not in seen]
+            fresh = [tree for tree in _neighbours(best, bins) if tree not in seen]
             seen |= search.evaluate(fresh)
             best = min([best, *fresh], key=lambda tree: seen[tree][0])
         idle = 0 if seen[best][0] < least * (1 - _WORTHWHILE) else idle + 1
@@ -181,14 +171,14 @@ def _best_tree(search: _Search, *, padding: bool) -> PrefixTree:
     return search.result(best, shares)
 
 
-def linear_prefix_shares(leaves: FloatArray, energies: FloatArray) -> FloatArray:
+def linear_shares(leaves: FloatArray, energies: FloatArray) -> FloatArray:
     """Compute the best shares on uniform trees if precision is proportional to the share.
 
     `leaves` and `energies` have shape (n_levels, n_trees): the strictly falling numbers of leaves below a
-    node, and the weights of the variance in each detail space (see `prefix_energies`). The result has the
+    node, and the weights of the variance in each detail space (see `mean_energies`). The result has the
     same shape and column sums of 1. Wider nodes matter more, as their precision counts for every leaf below:
 
-    >>> linear_prefix_shares(np.array([[2.0], [1.0]]), np.array([[1.25], [0.25]])).ravel().round(3).tolist()
+    >>> linear_shares(np.array([[2.0], [1.0]]), np.array([[1.25], [0.25]])).ravel().round(3).tolist()
     [0.382, 0.618]
     """
     energy, price = (np.cumsum(each, axis=0) for each in (energies, np.diff(1 / leaves, axis=0, prepend=0.0)))
@@ -207,65 +197,6 @@ def linear_prefix_shares(leaves: FloatArray, energies: FloatArray) -> FloatArray
     return _normalised(shares)
 
 
-def prefix_lower_bound(n_bins: int, noise_variance: float = 1.0, *, total_known: bool = False) -> float:
-    r"""Bound the root mean variance of prefix sums from below, for any linear measurements.
-
-    Parameters
-    ----------
-    n_bins : int
-        Number K of bins.
-    noise_variance : float, default 1.0
-        Variance of the Gaussian noise that a histogram of the bins would get with the whole budget:
-        :math:`1/2\rho` with add/remove neighbours, :math:`1/\rho` with replace neighbours.
-    total_known : bool, default False
-        Whether the number of rows is public, as it is with replace neighbours.
-
-    Returns
-    -------
-    float
-        In counts.
-
-    Raises
-    ------
-    ArgumentError
-        If `n_bins` is not an integer from 1 to 2**53.
-
-    Notes
-    -----
-    Let L be the K × K matrix of prefix sums and :math:`L = B A` any factorization. If the measurements
-    :math:`A x` have independent Gaussian noise, and no column of A is longer than 1, so that the noise has
-    variance v, the prefix sums have the variances :math:`v \sum_i B_{ti}^2`, and
-
-    .. math:: \Bigl(\sum_j \sigma_j(L)\Bigr)^2 = \|B A\|_*^2 \le \|B\|_F^2 \|A\|_F^2 \le K\,\|B\|_F^2:
-
-    the singular value bound (Li and Miklau, "Optimal error of query sets under the differentially-private
-    matrix mechanism", 2013). Up to a constant it also bounds the error of any mechanism that adds noise
-    (Edmonds, Nikolov and Ullman, "The power of factorization mechanisms in local and central differential
-    privacy", 2020). The inverse of L takes differences, so the inverse of :math:`L^\top L` is the second
-    difference with one free end, and
-
-    .. math:: \sigma_j = \frac{1}{2 \sin\frac{(2j - 1)\pi}{4K + 2}}, \qquad j = 1 … K.
-
-    If the total is public, only the part of L orthogonal to it must be estimated: the second difference with
-    both ends fixed, :math:`\sigma_j = 1 / (2 \sin\frac{j\pi}{2K})` for j = 1 … K − 1. If all columns of A
-    are at most :math:`\sqrt 2` apart, as those of a histogram are, their squared distances from their mean
-    add up to at most K − 1, which replaces K above.
-
-    Examples
-    --------
-    >>> round(prefix_lower_bound(256), 2), round(prefix_lower_bound(256, total_known=True), 2)
-    (2.47, 2.03)
-    """
-    bins = _checked_bins(n_bins)
-    if total_known:
-        angles = np.arange(1, bins) * (math.pi / (2 * bins))
-        squared_norm_bound = bins * max(bins - 1, 1)
-    else:
-        angles = np.arange(1, 2 * bins, 2) * (math.pi / (4 * bins + 2))
-        squared_norm_bound = bins**2
-    return float((0.5 / np.sin(angles)).sum() * math.sqrt(noise_variance / squared_norm_bound))
-
-
 @dataclass(frozen=True, slots=True)
 class _Search:
     """The arguments that all trees of a search share."""
@@ -277,8 +208,8 @@ class _Search:
     total_known: bool
 
     def variances(self, leaves: FloatArray, precisions: npt.NDArray[np.float64]) -> FloatArray:
-        """Compute the exact mean variances of the prefix sums."""
-        return padded_prefix_variances(leaves, precisions, self.n_bins, total_known=self.total_known)
+        """Compute the exact mean variances of the cumulative sums."""
+        return padded_variances(leaves, precisions, self.n_bins, total_known=self.total_known)
 
     def evaluate(self, trees: list[Branching]) -> dict[Branching, tuple[float, FloatArray]]:
         """Compute near-optimal shares for trees of one depth, and the mean variances under them."""
@@ -287,7 +218,7 @@ class _Search:
         leaves = np.stack([_leaves(tree) for tree in trees], axis=1)
         variance = self.variance(np.ones(len(leaves) - 1))
         problem = self.uniform_problem(leaves, variance)
-        splits = [linear_prefix_shares(self.unpadded(leaves), problem.weights)]
+        splits = [linear_shares(self.unpadded(leaves), problem.weights)]
         if not variance.is_linear:
             # Start from the best split without least squares, with the root and without.
             start = np.cbrt(problem.weights / self.unpadded(leaves))
@@ -324,15 +255,15 @@ class _Search:
         return tree, split[:, 0]
 
     def error(self, tree: Branching, shares: FloatArray) -> float:
-        """Compute the square root of the mean variance of the prefix sums."""
+        """Compute the square root of the mean variance of the cumulative sums."""
         scales = self.noise.noise_scales(self.loss, self.sensitivity, shares)
         noise = np.maximum(self.noise.variance(scales), LEAST_VARIANCE)[:, None]
         variance = self.variances(_leaves(tree)[:, None], 1 / noise)
         return math.sqrt(max(variance[0], 0.0))
 
-    def result(self, tree: Branching, shares: FloatArray) -> PrefixTree:
+    def result(self, tree: Branching, shares: FloatArray) -> BinTree:
         """Return a tree with its shares and error."""
-        return PrefixTree(tree, tuple(shares.tolist()), self.error(tree, shares))
+        return BinTree(tree, tuple(shares.tolist()), self.error(tree, shares))
 
     def exact_problem(self, leaves: FloatArray, variance: VarianceFunction) -> Problem:
         """Formulate the choice of the shares of one tree as a problem, its cost in the first row."""
@@ -345,7 +276,7 @@ class _Search:
     def uniform_problem(self, leaves: FloatArray, variance: VarianceFunction) -> Problem:
         """Formulate the choice of shares as a problem, as if the trees had no more leaves than bins."""
         leaves = self.unpadded(leaves)
-        energies = np.maximum(mean_prefix_energies(leaves, self.n_bins), 0.0)
+        energies = np.maximum(mean_energies(leaves, self.n_bins), 0.0)
         if self.total_known:
             energies[0] = 0.0
 
@@ -373,7 +304,7 @@ class _Search:
             means[0] = self.variances(leaves, precisions)
             size = _COMPLEX_STEP * precisions.max()
             steps = precisions[:, None, :] + 1j * size * np.eye(levels)[:, :, None]
-            stepped = padded_prefix_variances(
+            stepped = padded_variances(
                 leaves, steps.reshape(levels, -1), self.n_bins, total_known=self.total_known
             )
             gradient = stepped.imag.reshape(precisions.shape) / size
@@ -393,15 +324,8 @@ def _normalised(shares: FloatArray) -> FloatArray:
     return np.asarray(kept / kept.sum(axis=0))
 
 
-def _even_trees(n_bins: int, factors: Branching) -> Iterator[Branching]:
-    """Yield for each depth the tree with the most equal branchings; made of `factors`, if there are any."""
-    if factors:
-        for depth in range(1, len(factors) + 1):
-            tree = [1] * depth
-            for factor in reversed(factors):
-                tree[int(np.argmin(tree))] *= factor
-            yield tuple(tree)
-        return
+def _even_trees(n_bins: int) -> Iterator[Branching]:
+    """Yield for each depth the tree with nearly equal branchings."""
     depth = 1
     while 2 ** (depth - 1) < n_bins:
         left: Branching = ()
@@ -411,24 +335,16 @@ def _even_trees(n_bins: int, factors: Branching) -> Iterator[Branching]:
         depth += 1
 
 
-def _neighbours(tree: Branching, n_bins: int, factors: Branching) -> list[Branching]:
-    """List the trees of the same depth that differ in two branchings, not counting the root's.
-
-    With `factors`, these move from one branching to another, so the product is unchanged.
-    """
+def _neighbours(tree: Branching, n_bins: int) -> list[Branching]:
+    """List the trees of the same depth that differ in two branchings, not counting the root's."""
     found = set()
     for i, j in combinations(range(len(tree)), 2):
         a, b = tree[i], tree[j]
-        pairs = {(b, a)}
-        if factors:
-            pairs |= {(a * p, b // p) for p in factors if b % p == 0}
-            pairs |= {(a // p, b * p) for p in factors if a % p == 0}
-        else:
-            pairs |= {(a, b + step) for step in (-5, -3, -2, -1, 1, 2, 3, 5)}
-            pairs |= {(a + step, b - step) for step in (-2, -1, 1, 2)}
-            pairs |= {(a, 2 * b), (a, b // 2), (2 * a, b // 2), (a // 2, 2 * b)}
+        pairs = {(b, a), (a, 2 * b), (a, b // 2), (2 * a, b // 2), (a // 2, 2 * b)}
+        pairs |= {(a, b + step) for step in (-5, -3, -2, -1, 1, 2, 3, 5)}
+        pairs |= {(a + step, b - step) for step in (-2, -1, 1, 2)}
         found |= {(*tree[:i], x, *tree[i + 1 : j], y, *tree[j + 1 :]) for x, y in pairs}
-    fitted = found if factors else {_fitted(each, n_bins) for each in found if min(each[1:]) > 1}
+    fitted = {_fitted(each, n_bins) for each in found if min(each[1:]) > 1}
     return sorted(each for each in fitted if min(each) > 1)
 
 
@@ -443,25 +359,3 @@ def _merged(tree: Branching, shares: FloatArray, n_bins: int) -> tuple[Branching
     leaves = [math.prod(tree[level:]) for level in measured]
     merged = tuple(above // below for above, below in pairwise(leaves))
     return _fitted(merged, n_bins), shares[measured]
-
-
-def _prime_factors(number: int) -> Branching:
-    """List the prime factors of a number in ascending order, with multiplicity."""
-    factors, divisor = [], 2
-    while divisor * divisor <= number:
-        if number % divisor:
-            divisor += 1
-        else:
-            factors.append(divisor)
-            number //= divisor
-    return (*factors, number) if number > 1 else tuple(factors)
-
-
-def _checked_bins(n_bins: int) -> int:
-    """Check a number of bins."""
-    whole = isinstance(n_bins, (int, np.integer)) and not isinstance(n_bins, bool)
-    if not whole or not 1 <= n_bins <= 2**53:
-        raise ArgumentError(
-            "n_bins", f"must be a whole number from 1 to 2**53, not {quote(n_bins)}.", hint="for example 256."
-        )
-    return int(n_bins)

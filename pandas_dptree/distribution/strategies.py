@@ -6,20 +6,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from pandas_dptree.distribution.factorization import FactorizationStrategy
 from pandas_dptree.distribution.optimal import best_tree
-from pandas_dptree.distribution.strategy import FactorizedPrefixes, Strategy, TreePrefixes
+from pandas_dptree.distribution.strategy import Strategy
+from pandas_dptree.distribution.tree_strategy import TreeStrategy
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
-from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE
+from pandas_dptree.mechanisms.weighted_sums import WeightedSums
 from pandas_dptree.planning.split import shares_match
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
 
 __all__ = ["Strategies", "StrategyName"]
 
@@ -46,12 +47,12 @@ class Strategies:
     max_contributions: int
     n_levels: int
 
-    def best(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> Strategy:
+    def best(self, mechanism: Mechanism, strategy: Any, *, known_total: bool) -> Strategy:
         """Choose the candidate with the least mean variance of the cumulative counts of a group."""
-        candidates = self.candidates(mechanism, tree, known_total=known_total)
+        candidates = self.candidates(mechanism, strategy, known_total=known_total)
         return min(candidates, key=lambda each: float(each.variances(known_total=known_total).mean()))
 
-    def candidates(self, mechanism: Mechanism, tree: Any, *, known_total: bool) -> list[Strategy]:
+    def candidates(self, mechanism: Mechanism, strategy: Any, *, known_total: bool) -> list[Strategy]:
         """List the strategies that the arguments of `plan_distribution` allow, each for one level of groups.
 
         Raises an `ArgumentError` if there are none.
@@ -63,24 +64,24 @@ class Strategies:
                 f"is unknown: {quote(mechanism)}.",
                 hint=f"choose {', '.join(others)} or {last}.",
             )
-        strategy = tree if isinstance(tree, str) else "tree"
-        if strategy not in ("auto", "tree", "factorization"):
+        name = strategy if isinstance(strategy, str) else "tree"
+        if name not in get_args(StrategyName):
             raise ArgumentError(
-                "tree",
-                f"is unknown: {quote(tree)}.",
+                "strategy",
+                f"is unknown: {quote(strategy)}.",
                 hint='choose "auto", "tree" or "factorization", or give a number of children per level.',
             )
         found: list[Callable[[], Strategy]] = []
         for noise in candidate_noises(mechanism, self.loss):
-            measured = partial(self._tree, noise, tree, known_total=known_total)
-            factorized = strategy != "tree" and noise.euclidean
-            if factorized and strategy == "auto" and not known_total and self._is_noisy(noise):
+            measured = partial(self._tree, noise, strategy, known_total=known_total)
+            factorized = name != "tree" and noise.euclidean
+            if factorized and name == "auto" and not known_total and self._is_noisy(noise):
                 found.append(partial(self._factorization_if_possible, measured))
                 continue
-            found += [measured] * (strategy != "factorization") + [self.factorization] * factorized
+            found += [measured] * (name != "factorization") + [self.factorization] * factorized
         if not found:
             raise ArgumentError(
-                "tree",
+                "strategy",
                 "needs Gaussian noise for a factorization.",
                 hint='give a rho, or a delta, and leave the mechanism "auto" or make it "gaussian".',
             )
@@ -89,45 +90,31 @@ class Strategies:
     def all(self, *, known_total: bool) -> list[Strategy]:
         """List the best tree for each kind of noise, and the factorizations, as far as the loss allows."""
         found = []
-        for tree in ("tree", "factorization"):
+        for name in ("tree", "factorization"):
             try:
-                found += self.candidates("auto", tree, known_total=known_total)
+                found += self.candidates("auto", name, known_total=known_total)
             except ArgumentError:  # a factorization with too many bins, or without suitable noise
                 continue
         return found
 
-    def _tree(self, noise: AdditiveNoise, tree: Any, *, known_total: bool) -> Strategy:
-        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
-        part = self.loss if self.n_levels == 1 else self.loss.divide([1] * self.n_levels)[0]
-        if isinstance(tree, str):
+    @property
+    def _sensitivity(self) -> Sensitivity:
+        """The sensitivity of the counts of one level of a tree, of one level of groups."""
+        return count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+
+    def _tree(self, noise: AdditiveNoise, strategy: Any, *, known_total: bool) -> TreeStrategy:
+        """Return the best tree, or the given one with equal shares for all levels but the root."""
+        if isinstance(strategy, str):
+            part = self.loss if self.n_levels == 1 else self.loss.divide([1] * self.n_levels)[0]
             best = best_tree(
-                self.n_bins, noise=noise, loss=part, sensitivity=sensitivity, total_known=known_total
+                self.n_bins, noise=noise, loss=part, sensitivity=self._sensitivity, total_known=known_total
             )
-            branching, shares = best.branching, np.array(best.shares)
+            branching, shares = best.branching, best.shares
         else:
-            branching, shares = _checked_branching(tree, self.n_bins), np.append(0.0, np.ones(len(tree)))
-        return self.tree(noise, branching, shares)
-
-    def tree(self, noise: AdditiveNoise, branching: Any, shares: npt.ArrayLike) -> TreePrefixes:
-        """Return the strategy that measures a tree and spends these shares of the loss on its levels.
-
-        `branching` has the children per node, from the root down; their product is at least the number of
-        bins. `shares`, shape (depth + 1,), are those of the root and each level below it; the last is above
-        0. Only their proportions matter. Raises an `ArgumentError` if there is no such tree, or the noise
-        cannot provide this loss with such shares.
-        """
-        branching, parts = _checked_branching(branching, self.n_bins), np.asarray(shares, dtype=np.float64)
-        if parts.shape != (len(branching) + 1,) or not parts[-1] > 0:
-            raise ArgumentError(
-                "shares",
-                f"must be one number for each of {len(branching) + 1} levels, and above 0 for the last.",
-                hint="for example shares=[0, 0.5, 0.5] for two levels below the root.",
-            )
-        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
-        scales = noise.noise_scales(self.loss, sensitivity, np.tile(parts, self.n_levels))
-        return TreePrefixes(
-            self.n_bins, noise, branching, tuple(scales[: len(parts)].tolist()), tuple(parts.tolist())
-        )
+            branching = _checked_branching(strategy, self.n_bins)
+            shares = (0.0, *[1.0] * len(branching))
+        scales = noise.noise_scales(self.loss, self._sensitivity, np.tile(shares, self.n_levels))
+        return TreeStrategy(self.n_bins, noise, branching, tuple(scales[: len(shares)].tolist()), shares)
 
     def _is_noisy(self, noise: AdditiveNoise) -> bool:
         """Check whether even a single count, with the whole loss, would get noise of scale 1 or more.
@@ -136,22 +123,21 @@ class Strategies:
         is better than a factorization by more than half a per cent. Smaller noise on integers almost
         vanishes, and a tree of few levels is best.
         """
-        sensitivity = count_sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
-        return bool(noise.noise_scales(self.loss, sensitivity, np.ones(self.n_levels))[0] >= 1)
+        return bool(noise.noise_scales(self.loss, self._sensitivity, np.ones(self.n_levels))[0] >= 1)
 
-    def factorization(self) -> FactorizedPrefixes:
+    def factorization(self) -> FactorizationStrategy:
         """Return the strategy that measures weighted sums of bins with the whole loss.
 
         Raises an `ArgumentError` if there are too many bins, or the loss is pure or too small.
         """
-        strategy = PrefixStrategy(self.n_bins)
-        scale = strategy.noise_scale(
+        sums = WeightedSums(self.n_bins)
+        scale = sums.noise_scale(
             self.loss,
             neighbors=self.neighbors,
             max_contributions=self.max_contributions,
             n_levels=self.n_levels,
         )
-        return FactorizedPrefixes(strategy, scale)
+        return FactorizationStrategy(sums, scale)
 
     def read(self, data: Any) -> Strategy:
         """Restore a strategy from `Strategy.to_dict`. Its noise scales may spend more than the loss."""
@@ -159,7 +145,7 @@ class Strategies:
             scale = float(data["noise_scale"])
             if not scale <= LARGEST_SCALE:
                 raise ValueError("the noise scale is out of range")
-            return FactorizedPrefixes(PrefixStrategy(self.n_bins, data["bits"]), scale)
+            return FactorizationStrategy(WeightedSums(self.n_bins, data["bits"]), scale)
         if data["kind"] != "tree":
             raise ValueError("an unknown kind of measurement")
         noise, branching = NOISES[data["noise"]], _checked_branching(data["branching"], self.n_bins)
@@ -169,7 +155,7 @@ class Strategies:
             noise, self.loss, [np.array(shares)], [np.array(scales)]
         ):
             raise ValueError("the noise scales do not follow from the shares")
-        return TreePrefixes(self.n_bins, noise, branching, scales, shares)
+        return TreeStrategy(self.n_bins, noise, branching, scales, shares)
 
     def _factorization_if_possible(self, otherwise: Callable[[], Strategy]) -> Strategy:
         try:
@@ -191,17 +177,17 @@ def _feasible(makers: Sequence[Callable[[], Strategy]]) -> list[Strategy]:
     return found
 
 
-def _checked_branching(tree: Any, n_bins: int) -> tuple[int, ...]:
+def _checked_branching(strategy: Any, n_bins: int) -> tuple[int, ...]:
     """Check a caller's number of children per level."""
-    whole = isinstance(tree, (Sequence, np.ndarray)) and all(
-        isinstance(each, (int, np.integer)) and not isinstance(each, bool) and each >= 1 for each in tree
+    whole = isinstance(strategy, (Sequence, np.ndarray)) and all(
+        isinstance(each, (int, np.integer)) and not isinstance(each, bool) and each >= 1 for each in strategy
     )
     most = min(_MOST_LEAVES, _MOST_PER_BIN * n_bins)
-    if not whole or not len(tree) or not n_bins <= math.prod(map(int, tree)) <= most:
+    if not whole or not len(strategy) or not n_bins <= math.prod(map(int, strategy)) <= most:
         raise ArgumentError(
-            "tree",
+            "strategy",
             f"must list numbers of children whose product is at least {n_bins}, the bins, and no more "
-            f"than {most:,}, not {quote(tree)}.",
+            f"than {most:,}, not {quote(strategy)}.",
             hint="for example [16, 16] for 256 bins.",
         )
-    return tuple(map(int, tree))
+    return tuple(map(int, strategy))

@@ -34,7 +34,7 @@ _ROOM_BITS = 63
 def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> IntArray:
     r"""Find the closest whole cumulative counts that never fall and end in the total.
 
-    With the noisy prefix sums :math:`y_1, …, y_K` and the total :math:`N` it solves, exactly,
+    With the noisy cumulative sums :math:`y_1, …, y_K` and the total :math:`N` it solves, exactly,
 
     .. math:: \min \sum_{t=1}^{K-1} d(h_t - y_t) \quad\text{subject to}\quad
               0 \le h_1 \le … \le h_{K-1} \le h_K = N,\; h_t \text{ whole},
@@ -44,7 +44,7 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
     Parameters
     ----------
     noisy : array_like of int or float, shape (K,)
-        Noisy prefix sums, in counts. Those beyond ±2**61 are taken as ±2**61.
+        Noisy cumulative sums, in counts. Those beyond ±2**61 are taken as ±2**61.
     total : int
         The number of records, from 0 to 2**61. It is public, or an estimate.
     norm : {"squared", "absolute"}
@@ -207,7 +207,7 @@ def _checked_numbers(noisy: npt.ArrayLike) -> Values:
         raise ArgumentError(
             "noisy",
             "must hold one finite number per bin, for at least one bin.",
-            hint="pass an array of shape (K,), one prefix sum per bin, without NaN.",
+            hint="pass an array of shape (K,), one cumulative sum per bin, without NaN.",
         )
     if numbers.dtype.kind == "u":
         numbers = np.minimum(numbers, np.uint64(_LARGEST))

@@ -162,7 +162,7 @@ class Domain:
     """The public leaves of a hierarchy: a `Tree`, and the labels of its nodes.
 
     Make one with `from_frame`, `from_categories` or `observed`; with `derived_domain`, if keys are derived
-    from columns of the records; or with `released_domain`, from the keys of a released table.
+    from columns of the records; or with ``counts.dp.domain()``, from the keys of a released table.
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ a regular tree of any size costs no more than its number of levels.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Tree:
 
     A path that ends early is continued as a chain of single children, so that each level contains every
     record exactly once. Chain nodes are measured like any other; `listed` excludes them from the nodes that a
-    table shows.
+    table shows. Trees of the same shape are equal.
 
     Parameters
     ----------
@@ -384,6 +385,22 @@ class Tree:
             return float(values[0]) if self.n_listed(level) else math.nan
         shown = values[self.listed(level)]
         return float(shown.max()) if len(shown) else math.nan
+
+    @cached_property
+    def _digest(self) -> bytes:
+        """SHA-256 digest of the shape."""
+        digest = hashlib.sha256(repr(self.n_roots).encode())
+        for values in (*self.child_counts, self.leaf_levels):
+            digest.update(repr(len(values)).encode() + values.tobytes())
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a tree of the same shape."""
+        return isinstance(other, Tree) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        """Return the same for trees of the same shape."""
+        return hash(self._digest)
 
     def __repr__(self) -> str:
         """Describe the shape in a line."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from itertools import islice
 from typing import TypedDict, TypeVar
 
 import numpy as np
@@ -110,19 +111,26 @@ def _bound_and_count(
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Map items, several at once, in their order; only a few are held at any time.
+    """Map items, several at once, in their order; only a few are held at any time, and one needs no thread.
 
     If anything fails, generators of items are closed, so that the engine behind them stops.
     """
     n_threads = min(_MOST_THREADS, _n_cores())
     remaining = iter(items)
+    held = deque(islice(remaining, 2))
+    if len(held) < 2:
+        yield from map(work, held)
+        return
     pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(n_threads) as pool:
         try:
-            for item in remaining:
-                pending.append(pool.submit(copy_context().run, work, item))  # with the settings of errors
+            while held:
+                # A copy of the context has the settings of errors.
+                pending.append(pool.submit(copy_context().run, work, held.popleft()))
                 if len(pending) > n_threads:
                     yield pending.popleft().result()
+                if not held:
+                    held.extend(islice(remaining, 1))
             while pending:
                 yield pending.popleft().result()
         finally:

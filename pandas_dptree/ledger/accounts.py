@@ -120,10 +120,6 @@ class Account(Chargeable):
         name : str
             One of `parts`.
 
-        Returns
-        -------
-        Account
-
         Raises
         ------
         ArgumentError
@@ -214,7 +210,7 @@ class Account(Chargeable):
     @public
     def release(
         self,
-        plans: Mapping[Hashable, Plan],
+        plans: Mapping[Hashable, Plan[Any]],
         data: Any,
         *,
         note: str,
@@ -280,10 +276,6 @@ class Account(Chargeable):
             Whether a plan may be charged again with the same note.
         requested : datetime
             When the release was requested, before any record was read. It is stored in seconds.
-
-        Returns
-        -------
-        dict of hashable to Charge
 
         Raises
         ------

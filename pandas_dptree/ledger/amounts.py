@@ -22,14 +22,7 @@ Currency = Literal["epsilon", "rho"]
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """An exact privacy loss: an epsilon or a rho, and a delta.
-
-    Examples
-    --------
-    >>> tenth = Amount(Fraction(1, 10))
-    >>> sum([tenth] * 10, Amount()).fits(Amount(Fraction(1)))
-    True
-    """
+    """An exact privacy loss: an epsilon or a rho, and a delta."""
 
     loss: Fraction = Fraction()
     delta: Fraction = Fraction()
@@ -62,13 +55,7 @@ def currency_of(cap: PrivacyLoss) -> Currency:
 
 
 def exact_cap(cap: PrivacyLoss) -> Amount:
-    """Return a cap exactly. What somebody types is a decimal, so 0.3 is three times 0.1.
-
-    Examples
-    --------
-    >>> exact_cap(PrivacyLoss(epsilon=0.3)).loss
-    Fraction(3, 10)
-    """
+    """Return a cap exactly. What somebody types is a decimal, so 0.3 is three times 0.1."""
     typed = getattr(cap, currency_of(cap))
     return Amount(Fraction(repr(typed)), Fraction(repr(cap.delta)))
 
@@ -93,24 +80,10 @@ def _float_covering(least: Fraction) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Balance:
-    """What is spent or left of an account: as floats on the safe side, and exactly.
+    """What is spent or left of an account: as floats on the safe side, and exactly (`amount`).
 
-    It is false if no loss is spent, or none is left.
+    It is false if no loss is spent, or none is left. It follows from plans, never from records.
 
-    Attributes
-    ----------
-    amount : Amount
-        The exact fractions: `amount.loss`, an epsilon or a rho, and `amount.delta`.
-    cap : PrivacyLoss
-        The account's cap.
-    state : {"spent", "left", "requested"}
-
-    Notes
-    -----
-    **Privacy**: public. It follows from the charges, and they follow from plans, never from records.
-
-    Examples
-    --------
     >>> left = Balance(amount=Amount(Fraction(15, 1000)), cap=PrivacyLoss(rho=0.02), state="left")
     >>> left, left.rho, left.to_dict()
     (0.015 of rho=0.02 left, 0.015, {'rho': 0.015})

@@ -114,10 +114,6 @@ class Ledger:
             True states that no record depends on an earlier release. Without this, releases of parts are only
             proven to be parallel for pure differential privacy, so all other accounts with `parts` need it.
 
-        Returns
-        -------
-        Ledger
-
         Raises
         ------
         ArgumentError
@@ -149,10 +145,6 @@ class Ledger:
         ----------
         path : path
             A file that `Ledger.create` has made.
-
-        Returns
-        -------
-        Ledger
 
         Raises
         ------
@@ -186,10 +178,6 @@ class Ledger:
             The name, which no other account has.
         privacy_unit, epsilon, delta, rho, neighbors, parts, fixed_records
             As for `Ledger.create`.
-
-        Returns
-        -------
-        Account
 
         Raises
         ------
@@ -252,7 +240,7 @@ class Ledger:
     @public
     def release(
         self,
-        plans: Mapping[str, Mapping[Hashable, Plan]],
+        plans: Mapping[str, Mapping[Hashable, Plan[Any]]],
         data: Any,
         *,
         note: str,

@@ -109,22 +109,7 @@ def _printable(argument: str, text: object, hint: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What an account is for: its cap and what it assumes. They never change.
-
-    Attributes
-    ----------
-    name : str
-    cap : PrivacyLoss
-    exact_cap : Amount
-        The cap as exact fractions.
-    privacy_unit : str or int or None
-        The column that identifies whom it protects; None if each row is a unit of its own.
-    neighbors : {"add_remove", "replace"}
-    parts : tuple of str or None
-        The parts, of which each unit is in one only.
-    fixed_records : bool
-        Whether the caller has stated that records do not react to earlier releases.
-    """
+    """What an account is for: its cap and what it assumes. They never change."""
 
     name: str
     cap: PrivacyLoss

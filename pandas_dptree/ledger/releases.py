@@ -60,5 +60,5 @@ def _prepared(plan: Any, data: Any) -> Release:
         return of_dataset(plan, data)
     if isinstance(data, xr.DataArray):
         return of_array(plan, data)
-    release: Release = plan.prepared(data)
+    release: Release = plan._prepared(data)
     return release

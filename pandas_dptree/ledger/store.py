@@ -68,14 +68,7 @@ the drive's cache. Recursive triggers also refuse INSERT OR REPLACE."""
 
 
 class Head(NamedTuple):
-    """The last entry of a ledger: its number, and its digest, which stands for all entries.
-
-    Attributes
-    ----------
-    number : int
-    digest : str
-        64 hexadecimal digits.
-    """
+    """The last entry of a ledger: its number, and its digest, which stands for all entries."""
 
     number: int
     digest: str
@@ -86,11 +79,6 @@ class Store:
 
     SQLite keeps its locks per process, and a forked child that inherits an open connection believes that it
     holds locks of its parent. So all connections of a process are closed before it forks.
-
-    Parameters
-    ----------
-    path : path
-        An existing ledger. It is not opened yet.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

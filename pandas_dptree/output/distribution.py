@@ -50,7 +50,7 @@ class Errors(Protocol):
 class Distribution:
     """A released distribution, of one group of records or of many.
 
-    Made by `DistributionPlan.release`. All tables made from it are free of privacy cost.
+    Made by the `release` of a `DistributionPlan`. All tables made from it are free of privacy cost.
 
     Attributes
     ----------

@@ -185,7 +185,7 @@ def check_parquet(what: str) -> None:
     try:
         importlib.import_module("pyarrow")
     except ImportError:
-        raise MissingExtraError(what, package="pyarrow", extra="engines", hint="or use a .csv file") from None
+        raise MissingExtraError(what, package="pyarrow", hint="or use a .csv file") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -345,7 +345,7 @@ def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise MissingExtraError("Plotting", package="matplotlib", extra="report") from None
+        raise MissingExtraError("Plotting", package="matplotlib") from None
     return plt
 
 
@@ -353,5 +353,5 @@ def _plotly() -> Any:
     try:
         from plotly import graph_objects  # type: ignore[import-untyped]
     except ImportError:
-        raise MissingExtraError("An icicle", package="plotly", extra="report") from None
+        raise MissingExtraError("An icicle", package="plotly") from None
     return graph_objects

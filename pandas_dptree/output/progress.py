@@ -76,5 +76,5 @@ def _tqdm() -> Any:
     try:
         from tqdm.auto import tqdm  # type: ignore[import-untyped]
     except ImportError:
-        raise MissingExtraError("A progress bar", package="tqdm", extra="progress") from None
+        raise MissingExtraError("A progress bar", package="tqdm") from None
     return tqdm

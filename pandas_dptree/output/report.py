@@ -164,7 +164,7 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenan
     try:
         import great_tables
     except ImportError:
-        raise MissingExtraError("A page", package="great_tables", extra="report") from None
+        raise MissingExtraError("A page", package="great_tables") from None
     markup = great_tables.html
     cells: dict[str, list[str]] = {
         "name": [

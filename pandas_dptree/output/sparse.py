@@ -41,7 +41,7 @@ def sparse_frame(
     noise_scales: Sequence[float] | None,
     attrs: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Make a table of one row per node and one per remainder, level by level: see `ImplicitPlan.release`.
+    """Make a table of one row per node and one per remainder, level by level: see `ImplicitPlan`.
 
     `estimates` and `bounds` are those of the nodes and of the remainders; `bound_name` is the column that
     says how far a count can be from the truth. Without noise scales, the table does not show the

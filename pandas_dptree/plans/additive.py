@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,6 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import prepared
 from pandas_dptree.plans.measurement import Measurement
-from pandas_dptree.plans.options import ESTIMATION, RUNNING, Running, takes
 from pandas_dptree.plans.running import Release
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
@@ -50,7 +49,7 @@ class AdditivePlan(Measurement):
         What is added up: the records, or the values of a column.
     known : Known
         Public counts, and public lower bounds of counts.
-    consistency, fit, confidence, keep_measurements, split, objective
+    consistency, fit, confidence, keep, split, objective
         As the options of `pandas_dptree.plan`; `split` is ``"given"`` for a mapping.
     level_weights : numpy.ndarray, shape (n_levels,)
         The weight of each level's error.
@@ -59,6 +58,19 @@ class AdditivePlan(Measurement):
     node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
         For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
         grid of values); inf where nothing is measured. Computed from the shares, unless they are given.
+
+    Notes
+    -----
+    `release` takes records, or the exact counts of the leaves in the order of the tree, whole numbers of
+    shape ``(n_leaves,)``: negative counts are set to 0, and the caller is responsible for
+    `max_contributions`.
+
+    The table has one row per node: ``level``, the keys, ``count`` and ``std_error``, the standard error of
+    the unbiased linear estimate (of the noise, with ``consistency="none"``). ``attrs["dp"]`` describes how
+    the table was made; it is for display and proves nothing.
+
+    **Privacy**: the rows, columns and types of the table follow from the plan alone. Records outside the
+    domain are dropped, and their number is not reported.
     """
 
     kind: ClassVar[str] = "additive"
@@ -81,7 +93,7 @@ class AdditivePlan(Measurement):
         )
 
     @property
-    def remark(self) -> str:
+    def _remark(self) -> str:
         """How close the plan is to the best possible plan."""
         return self.gap_reason
 
@@ -120,8 +132,8 @@ class AdditivePlan(Measurement):
         return pd.DataFrame(
             {
                 "level": list(self.level_names),
-                "nodes": self.n_listed,
-                "share": self.shares,
+                "nodes": self._n_listed,
+                "share": self.budget_shares,
                 "noise_scale": self.noise_scales,
                 "std_error": self.std_errors,
             }
@@ -129,42 +141,9 @@ class AdditivePlan(Measurement):
 
     # Release
 
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Check the names of the table's columns, and prepare to read the records."""
         return prepared(self, data)
-
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        """Spend the budget: measure the records and return the table.
-
-        Parameters
-        ----------
-        data : dataframe or numpy.ndarray
-            The records, one row each. Or the exact counts of the leaves in the order of the tree, whole
-            numbers of shape ``(n_leaves,)``: negative counts are set to 0, and the caller is responsible for
-            `max_contributions`.
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per node: ``level``, the keys, ``count`` and ``std_error``, the standard error of the
-            unbiased linear estimate (of the noise, with ``consistency="none"``). ``attrs["dp"]`` describes
-            how the table was made; it is for display and proves nothing.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` is neither, or does not fit the plan; `ColumnsError` if a column is missing or repeated,
-            or has a type that cannot equal the domain's labels.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`. The rows, columns and types of the table follow from the plan
-        alone. Records outside the domain are dropped, and their number is not reported.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
 
     def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
         r"""Predict each level's root mean squared error beyond a relative error `alpha`.
@@ -257,7 +236,10 @@ class AdditivePlan(Measurement):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in ESTIMATION},
+            "consistency": self.consistency,
+            "fit": self.fit,
+            "confidence": self.confidence,
+            "keep_measurements": "measurements" in self.keep,
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -273,13 +255,13 @@ class AdditivePlan(Measurement):
             "noise_scales": serialize.plain(self.node_noise_scales),
         }
 
-    def to_part(self) -> dict[str, Any]:
+    def _to_part(self) -> dict[str, Any]:
         """Serialize what distinguishes this plan from those of other quantities under the same loss."""
         return {"loss": self.loss.to_dict(), "max_contributions": self.max_contributions, **self._fields()}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
-        plan = cls.from_part(data, hierarchy, mechanism=data["mechanism"], **common)
+        plan = cls._from_part(data, hierarchy, mechanism=data["mechanism"], **common)
         if plan.quantity.shift:  # only means are measured from the middle of the bounds
             raise ValueError("the values of a sum are shifted")
         if plan.quantity.column is not None:
@@ -287,10 +269,10 @@ class AdditivePlan(Measurement):
         return plan
 
     @classmethod
-    def from_part(
+    def _from_part(
         cls, data: Mapping[str, Any], hierarchy: Domain | Tree, *, mechanism: str, **common: Any
     ) -> Self:
-        """Read what `to_part` serialized. The table may name the quantity differently from its column."""
+        """Read what `_to_part` serialized. The table may name the quantity differently from its column."""
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
         quantity = data["quantity"]
         return cls(
@@ -304,7 +286,10 @@ class AdditivePlan(Measurement):
             level_weights=np.array(data["level_weights"], dtype=np.float64),
             node_shares=serialize.restored(data["shares"]),
             node_noise_scales=serialize.restored(data["noise_scales"]),
-            **{name: data[name] for name in ESTIMATION},
+            consistency=data["consistency"],
+            fit=data["fit"],
+            confidence=data["confidence"],
+            keep=("measurements",) if data["keep_measurements"] else (),
             **common,
         )
 

@@ -8,18 +8,19 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain, Source, fingerprint, level_names, source_of
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
+from pandas_dptree.old_names import with_old_names
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
 from pandas_dptree.plans.options import RUNNING, Running, takes
@@ -28,7 +29,9 @@ from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import check_rows_of_records, protected
 
-__all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "check_display", "read_only"]
+__all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "read_only"]
+
+Released = TypeVar("Released", covariant=True)
 
 FORMATS: dict[str, Callable[[float], str]] = {
     "share": "{:.3f}".format,
@@ -37,8 +40,9 @@ FORMATS: dict[str, Callable[[float], str]] = {
 """How to format the columns of a plan's table."""
 
 
+@with_old_names("plan")
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Plan(ABC):
+class Plan(ABC, Generic[Released]):
     """A release, described before it happens.
 
     A plan is a function of public arguments alone. It can be printed, compared, approved and stored before
@@ -69,9 +73,9 @@ class Plan(ABC):
 
     kind: ClassVar[str]
     """The name of this kind of plan in JSON."""
-    kinds: ClassVar[dict[str, type[Plan]]] = {}
+    _kinds: ClassVar[dict[str, type[Plan[Any]]]] = {}
     """All kinds of plans that can be read, by their names in JSON."""
-    takes_rho_with_delta: ClassVar[bool] = False
+    _takes_rho_with_delta: ClassVar[bool] = False
     """Whether the loss may be a rho with a delta: only for releases gated by Gaussian thresholds."""
     _max_rows: ClassVar[int | None] = None
     """How many rows of the plan's table to print; None for all."""
@@ -84,13 +88,13 @@ class Plan(ABC):
     def __init_subclass__(cls) -> None:
         """Register the kind of plan, so that it can be read from JSON."""
         if "kind" in vars(cls):
-            Plan.kinds[cls.kind] = cls
+            Plan._kinds[cls.kind] = cls
 
     def __post_init__(self) -> None:
         """Check the kind of the loss, and the privacy unit."""
-        if not self.takes_rho_with_delta:
+        if not self._takes_rho_with_delta:
             ungated_loss(self.loss)
-        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self.columns_used)
+        unit, most = protected(self.privacy_unit, self.max_contributions, taken=self._columns_used)
         object.__setattr__(self, "privacy_unit", unit)
         object.__setattr__(self, "max_contributions", most)
 
@@ -102,7 +106,7 @@ class Plan(ABC):
         """Names of the levels, from the root to the leaves."""
 
     @property
-    def columns_used(self) -> Collection[Hashable]:
+    def _columns_used(self) -> Collection[Hashable]:
         """Columns that decide where and how a row is counted; none of them can be the privacy unit."""
         return self.level_names[1:]
 
@@ -167,7 +171,7 @@ class Plan(ABC):
         return "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
 
     @property
-    def remark(self) -> str:
+    def _remark(self) -> str:
         """A line to print below the plan's table; empty for most kinds."""
         return ""
 
@@ -176,14 +180,14 @@ class Plan(ABC):
         table = self.to_frame().to_string(
             index=False, formatters=self._formats, max_rows=self._max_rows, na_rep="-"
         )
-        return "\n".join(filter(None, [self.headline, table, self.remark, self._digest_line]))
+        return "\n".join(filter(None, [self.headline, table, self._remark, self._digest_line]))
 
     def _repr_html_(self) -> str:
         """Format the plan for a notebook."""
         table = self.to_frame().to_html(
             index=False, formatters=self._formats, border=0, max_rows=self._max_rows, na_rep="-"
         )
-        below = [f"<p>{escape(line)}</p>" for line in (self.remark, self._digest_line) if line]
+        below = [f"<p>{escape(line)}</p>" for line in (self._remark, self._digest_line) if line]
         return "\n".join([f"<p>{escape(self.headline)}</p>", table, *below])
 
     @property
@@ -220,7 +224,7 @@ class Plan(ABC):
             "version": __version__,
         }
 
-    def attrs(self, origin: Origin | None = None) -> dict[str, Any]:
+    def _attrs(self, origin: Origin | None = None) -> dict[str, Any]:
         """Return the attributes of a released table: ``dp``, and ``dp_plan`` if JSON can hold the plan.
 
         ``dp`` is the provenance, and ``dp_plan`` is the plan as JSON text. It is text because operations of
@@ -246,11 +250,11 @@ class Plan(ABC):
     # Release
 
     @abstractmethod
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Check that data can be released by this plan, as far as public arguments tell; read no records."""
 
     @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> Any:
+    def release(self, data: Any, **options: Unpack[Running]) -> Released:
         """Spend the budget: measure the data and return the release.
 
         Parameters
@@ -259,10 +263,16 @@ class Plan(ABC):
             The records, one row each; some kinds of plans take exact counts as well.
         **options
 
+        Returns
+        -------
+        pandas.DataFrame or Distribution
+            The table, which the documentation of each kind of plan describes.
+
         Raises
         ------
         ArgumentError
-            If `data` cannot be counted, or does not fit the plan.
+            If `data` cannot be counted, or does not fit the plan; `ColumnsError` if a column is missing or
+            repeated, or has a type that cannot be read.
         LedgerError
             If the account refuses the release, or cannot be charged.
         MissingExtraError
@@ -274,7 +284,8 @@ class Plan(ABC):
         what several calls spend. The steps of the progress bar follow from the plan alone. The times that it
         shows may depend on the records, so do not publish them.
         """
-        return carry_out({None: self.prepared(data)}, options)[None]
+        released: Released = carry_out({None: self._prepared(data)}, options)[None]
+        return released
 
     @abstractmethod
     def compare(self) -> pd.DataFrame:
@@ -381,7 +392,7 @@ class Plan(ABC):
             If `data` is not a plan of this kind, was changed, or spends more than it states; or if `digest`
             is that of another plan. `DomainError` if the domain is not the plan's.
         """
-        found = serialize.kind_of(data, cls.kinds)
+        found = serialize.kind_of(data, cls._kinds)
         if not issubclass(found, cls):
             raise ArgumentError(
                 "data",
@@ -403,7 +414,7 @@ def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TreePlan(Plan):
+class TreePlan(Plan[pd.DataFrame]):
     """A plan for the nodes of a listed `tree`, with labels if it has a `domain`."""
 
     tree: Tree
@@ -434,13 +445,13 @@ class TreePlan(Plan):
         return source_of(self.domain)
 
     @cached_property
-    def labelled(self) -> Domain:
+    def _labelled(self) -> Domain:
         """The domain; without labels, one that numbers the nodes."""
         return self.domain or Domain.from_tree(self.tree)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PrefixPlan(Plan):
+class PrefixPlan(Plan[pd.DataFrame]):
     """A plan for an implicit `tree` of all prefixes."""
 
     tree: PrefixTree
@@ -452,7 +463,7 @@ class PrefixPlan(Plan):
         check_rows_of_records(self.privacy_unit, self.max_contributions)
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The column that decides where a row is counted."""
         return (self.tree.column,)
 
@@ -470,21 +481,3 @@ class PrefixPlan(Plan):
     def domain_source(self) -> None:
         """None: the keys are not public, and the mechanism protects which nodes are shown."""
         return None
-
-
-def check_display(confidence: float | None, keep_measurements: bool) -> None:
-    """Check the options for additional columns."""
-    if confidence is not None and (
-        isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 < confidence < 1
-    ):
-        raise ArgumentError(
-            "confidence",
-            f"must be a number between 0 and 1, not {quote(confidence)}.",
-            hint="for example confidence=0.95; None for a table without intervals.",
-        )
-    if not isinstance(keep_measurements, bool):
-        raise ArgumentError(
-            "keep_measurements",
-            f"must be True or False, not {quote(keep_measurements)}.",
-            hint="True adds the noisy values from which the table is computed.",
-        )

@@ -32,7 +32,7 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
         variant(plan, noise, split)
         for noise in candidate_noises("auto", plan.loss)
         for split in SPLITS
-        if split != "nodes" or (noise.euclidean and plan.consistency != "none")
+        if split != "nodes" or (noise.euclidean and plan._estimator.combines_levels)
         if (noise, split) != (plan.noise, plan.split)
     ]
     if alpha is None:
@@ -89,12 +89,12 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
     largest = np.zeros(plan.tree.depth + 1)
     for level, truth in enumerate(_counts(plan, counts) / unit):
         exact = plan.known.exact[level]
-        if plan.consistency == "none":
+        if plan._estimator.combines_levels:
+            variances = plan._variances.final[level]
+            errors = estimate_alpha_rmse(variances, plan.error_cumulants[level], truth, alpha)
+        else:
             scales = plan.node_noise_scales[level]
             errors = predicted_alpha_rmse(plan.noise, np.where(exact, 1.0, scales), truth, alpha)
-        else:
-            variances = plan.variances.final[level]
-            errors = estimate_alpha_rmse(variances, plan.error_cumulants[level], truth, alpha)
         largest[level] = unit * plan.tree.max_listed(level, np.where(exact, 0.0, errors))
     return largest
 
@@ -109,7 +109,7 @@ def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
         split=split,
         level_weights=plan.level_weights,
         objective=plan.objective,
-        least_squares=plan.consistency != "none",
+        least_squares=plan._estimator.combines_levels,
         known=plan.known.exact,
     )
     return replace(plan, noise=noise, split=split, node_shares=shares, node_noise_scales=())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from pandas_dptree.output.progress import Done
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
@@ -40,8 +39,8 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DistributionPlan(Plan):
-    """A release of the distribution of a column, described before it happens.
+class DistributionPlan(Plan[Distribution]):
+    r"""A release of the distribution of a column, described before it happens.
 
     Made by `plan_distribution`. It is a function of public arguments alone.
 
@@ -60,6 +59,24 @@ class DistributionPlan(Plan):
         What is measured of each group, the same on all levels.
     source : {"given", "released", "categories", "observed"}
         Where the edges come from, and without a domain the groups: observed if they stand in an array.
+
+    Notes
+    -----
+    `release` returns a `Distribution`, from which any number of tables can be made. It takes records, or the
+    counts of each bin, for each group of the finest level in the order of the domain: whole numbers of shape
+    ``(n_groups, n_bins)``, or ``(n_bins,)`` without groups. Negative counts and those of structural zeros are
+    set to 0; the largest are clipped, so that no sum overflows.
+
+    **Privacy**: values outside the bounds are clipped. Rows without a value, or outside the domain, are
+    dropped, and their number is not reported.
+
+    With counts, the caller is responsible that each record is in at most one of them, and that no unit has
+    more than `max_contributions` records in all groups together. They are then protected as records are: one
+    record moves one entry of the vector of all groups' counts by one. So a unit with at most k records moves
+    it by at most k in the 1-norm and in the 2-norm (2k and :math:`\sqrt 2\,k` if they are replaced), in one
+    group or in many. Each entry is counted once on each level of the tree over the bins of its group, and
+    likewise for the group's ancestors: the noise is that of a single group, however many groups a level has.
+    Clipping moves no two counts further apart.
     """
 
     kind: ClassVar[str] = "distribution"
@@ -112,7 +129,7 @@ class DistributionPlan(Plan):
         ]
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The column that is counted, and the keys of the groups."""
         return (self.bins.column, *self.level_names[1:])
 
@@ -141,55 +158,15 @@ class DistributionPlan(Plan):
         error = {each: math.sqrt(self.strategy.variances(known_total=each).mean()) for each in set(known)}
         return np.array([error[each] for each in known])
 
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> Distribution:
-        r"""Spend the budget: count the records in bins, and estimate their distribution.
-
-        Parameters
-        ----------
-        data : dataframe, or numpy.ndarray of int, shape (n_groups, n_bins)
-            The records, one row each. Or the counts of each bin, for each group of the finest level in the
-            order of the domain; shape (n_bins,) is allowed without groups. Negative counts and those of
-            structural zeros are set to 0; the largest are clipped, so that no sum overflows.
-        **options
-
-        Returns
-        -------
-        Distribution
-            From which any number of tables can be made.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` cannot be counted; if it is an array of the wrong shape or type, or the plan has a
-            privacy unit, which counts do not show. `ColumnsError` if a column is missing or repeated, or
-            cannot be read.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`. Values outside the bounds are clipped. Rows without a value, or
-        outside the domain, are dropped, and their number is not reported.
-
-        With counts, the caller is responsible that each record is in at most one of them, and that no unit
-        has more than `max_contributions` records in all groups together. They are then protected as records
-        are: one record moves one entry of the vector of all groups' counts by one. So a unit with at most k
-        records moves it by at most k in the 1-norm and in the 2-norm (2k and :math:`\sqrt 2\,k` if they are
-        replaced), in one group or in many. Each entry is counted once on each level of the tree over the bins
-        of its group, and likewise for the group's ancestors: the noise is that of a single group, however
-        many groups a level has. Clipping moves no two counts further apart.
-        """
-        released: Distribution = super().release(data, **options)
-        return released
-
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
         if isinstance(data, np.ndarray):
             causes = usual_causes()
         else:
             causes = usual_causes(self.domain, values=[self.bins.column], privacy_unit=self.privacy_unit)
-        return self.prepared_by(partial(self._exact, data), causes)
+        return self._prepared_by(partial(self._exact, data), causes)
 
-    def prepared_by(self, exact: Callable[[Resources], IntArray], causes: str) -> Release:
+    def _prepared_by(self, exact: Callable[[Resources], IntArray], causes: str) -> Release:
         """Prepare the release of counts of the bins, shape (n_groups, n_bins), which `exact` will read."""
 
         def read(resources: Resources) -> Finish:
@@ -224,7 +201,7 @@ class DistributionPlan(Plan):
             estimates=self._shown(estimates),
             totals=self._shown(self.totals),
             strategy=self.strategy,
-            attrs=self.attrs(origin),
+            attrs=self._attrs(origin),
         )
 
     @property

@@ -55,5 +55,5 @@ def find_distribution_plan(
         privacy_unit=unit,
         max_contributions=most,
         totals=totals,
-        strategy=strategies.best(given["mechanism"], given["tree"], known_total=known_total),
+        strategy=strategies.best(given["mechanism"], given["strategy"], known_total=known_total),
     )

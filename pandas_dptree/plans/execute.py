@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
 from pandas_dptree.hierarchy.tree import IntArray
@@ -48,7 +47,7 @@ Levels = Sequence[npt.NDArray[Any]]
 
 
 def prepared(plan: Measurement, data: Any) -> Release:
-    """Prepare the release of records by a plan: see `AdditivePlan.release`."""
+    """Prepare the release of records by a plan: see `AdditivePlan`."""
     name = plan.quantity.name
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
@@ -61,7 +60,7 @@ def prepared(plan: Measurement, data: Any) -> Release:
         done()
         columns = columns_of(name, plan, values)
         del values  # measurements that the table does not show
-        table = release_frame(plan.labelled, columns, plan.attrs(origin))
+        table = release_frame(plan._labelled, columns, plan._attrs(origin))
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
         return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes)
 
@@ -79,8 +78,10 @@ def finishing_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
     n_nodes = sum(next(iter(plans.values())).tree.level_sizes)
     steps = []
     for name, plan in plans.items():
-        passes = 1 + CONSISTENCIES.index(plan.consistency)  # each mode extends the one before
-        steps += [(f"adding noise to {name}", n_nodes), (f"estimating {name}", passes * n_nodes)]
+        steps += [
+            (f"adding noise to {name}", n_nodes),
+            (f"estimating {name}", plan._estimator.passes * n_nodes),
+        ]
     return [*steps, ("laying out the table", 4 * n_nodes)]  # takes about as long as integer estimates
 
 
@@ -111,11 +112,7 @@ def measured(
         exact = plan.tree.roll_up(leaves)
         noisy = _with_known(plan, measure(plan.noise, exact, plan.node_noise_scales, source))
         done()
-        shown = estimate(
-            plan.tree, noisy, plan.variances, plan.consistency, plan.fit, words,
-            least=plan.known.least if plan.quantity.non_negative else None,
-            signed=not plan.quantity.non_negative,
-        )  # fmt: skip
+        shown = plan._estimator.estimate(plan.tree, noisy, plan._variances, words, least=plan.known.least)
         results.append(Measured(noisy, shown))
     return results
 
@@ -129,12 +126,12 @@ def columns_of(name: Hashable, plan: Measurement, values: Measured) -> dict[Hash
     """Return the columns of a quantity by name, in the unit of the column."""
     prefix = column_prefix(name)
     columns: dict[Hashable, Levels] = {
-        name: list(map(plan.in_column_units, values.shown)),
+        name: list(map(plan._in_column_units, values.shown)),
         f"{prefix}std_error": plan.node_std_errors,
     }
     if plan.confidence is not None:
         columns |= _interval_columns(plan, values, prefix)
-    if plan.keep_measurements:
+    if "measurements" in plan.keep:
         columns |= measurement_columns(plan, values, prefix)
     return columns
 
@@ -153,9 +150,9 @@ def _with_known(plan: Measurement, noisy: Sequence[IntArray | None]) -> list[Int
 
 def unbiased(plan: Measurement, values: Measured) -> Levels:
     """Return the estimates to which `Measurement.node_std_errors` applies, in units."""
-    if plan.consistency in ("none", "linear"):
+    if plan._estimator.unbiased:
         return values.shown
-    return least_squares(plan.tree, values.noisy, plan.variances)
+    return least_squares(plan.tree, values.noisy, plan._variances)
 
 
 def _interval_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:
@@ -163,11 +160,11 @@ def _interval_columns(plan: Measurement, values: Measured, prefix: str) -> dict[
     ends = [
         intervals(*level, whole=True, shown=shown)
         for *level, shown in zip(
-            unbiased(plan, values), plan.node_half_widths, *plan.possible_range, values.shown, strict=True
+            unbiased(plan, values), plan._node_half_widths, *plan._possible_range, values.shown, strict=True
         )
     ]
     lower, upper = (
-        [plan.in_column_units(end.astype(np.int64)) for end in levels] for levels in zip(*ends, strict=True)
+        [plan._in_column_units(end.astype(np.int64)) for end in levels] for levels in zip(*ends, strict=True)
     )
     return {f"{prefix}lower": lower, f"{prefix}upper": upper}
 
@@ -180,12 +177,12 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
         values.noisy, plan.known.exact, plan.node_noise_scales, plan.tree.level_sizes, strict=True
     ):
         unknown = np.broadcast_to(np.isfinite(scale) & ~exact, size)
-        scales.append(np.where(unknown, plan.in_column_units(scale), np.nan))
+        scales.append(np.where(unknown, plan._in_column_units(scale), np.nan))
         filled = np.zeros(size, dtype=np.int64) if noisy is None else noisy
         if plan.quantity == COUNT:
             measurements.append(np.ma.array(filled, mask=~unknown))
         else:
-            measurements.append(np.where(unknown, plan.in_column_units(filled), np.nan))
+            measurements.append(np.where(unknown, plan._in_column_units(filled), np.nan))
     return {f"{prefix}measurement": measurements, f"{prefix}noise_scale": scales}
 
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, Unpack, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -42,11 +42,11 @@ from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import sparse_frame
 from pandas_dptree.planning.private_split import FOUND_WITH, LEVEL_NOISES, best_noise
 from pandas_dptree.plans import serialize
-from pandas_dptree.plans.base import Plan, check_display
+from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.plans.shown_levels import shown_levels
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -58,10 +58,10 @@ __all__ = ["ImplicitPlan", "check_delta", "detection_probability"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ImplicitPlan(Plan):
+class ImplicitPlan(Plan[pd.DataFrame]):
     """A release of the large nodes of a hierarchy that nobody can list, described before it happens.
 
-    Made by `plan_implicit`, or by `plan` with `private_keys`. It is a function of the hierarchy and the
+    Made by `plan` for prefixes, or with `private_keys`. It is a function of the hierarchy and the
     privacy parameters alone.
 
     Attributes
@@ -72,23 +72,50 @@ class ImplicitPlan(Plan):
         The tree of all prefixes; or the public keys, and the columns of the private ones.
     noise : LevelNoise
         The noise and the threshold of each level.
-    shares : tuple of float
+    budget_shares : tuple of float
         Each level's part of the loss. Only their proportions matter.
     confidence : float
         The probability with which the column ``error_bound`` holds in all rows; not used with truncated
         Laplace noise, whose bounds are certain.
-    keep_measurements : bool
-        Whether the table shows the noisy counts too.
+    keep : tuple of {"measurements"}
+        What else the table shows: the noisy counts.
+
+    Notes
+    -----
+    The released table has, level by level, one row for each node of a public level, and for each released
+    node and its ancestors: ``level`` (ordered categorical), one column per key or per level such as ``ip/8``
+    (missing below a node's depth), and
+
+    - ``count``: whole and non-negative. A node's children and their remainder add up to it.
+    - ``std_error``: that of the noise, as if the node were released in any case. Missing for an ancestor that
+      was not released itself, and for remainders that depend on its noisy count.
+    - ``max_error``, with truncated Laplace noise: how far the true count can be from `count`, with certainty.
+      (True counts are those of the rows that fit the tree and were kept for their unit.)
+    - ``error_bound``, with Gaussian noise: likewise, with the probability `confidence` for all rows of the
+      table together.
+    - ``other``: True for a remainder: what a node of the level above holds beside its children in the table.
+      Its own key is missing. Each such node has one, unless all its children are in the table.
+
+    With ``keep=["measurements"]`` also ``measurement``, the noisy count, and its ``noise_scale``; missing
+    where nothing was released.
+
+    **Privacy**: the columns of the table follow from the plan alone; which nodes appear is covered by delta.
+    Private keys are made afresh, sorted by value, and their type depends on the released ones alone: objects
+    if there are none. Records that do not fit the tree are dropped, and their number is not reported. A
+    record whose private keys are missing from some level on counts on the levels above.
+
+    **Selection.** A released count is the measurement that selected its node. Of nodes near the threshold
+    those with positive noise are shown, so their counts are too large on average; see the documentation.
     """
 
     kind: ClassVar[str] = "implicit"
-    takes_rho_with_delta: ClassVar[bool] = True
+    _takes_rho_with_delta: ClassVar[bool] = True
 
     tree: PrefixTree | PrivateKeys
     noise: LevelNoise
-    shares: tuple[float, ...]
+    budget_shares: tuple[float, ...]
     confidence: float = 0.95
-    keep_measurements: bool = False
+    keep: tuple[Kept, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the arguments and the noise."""
@@ -96,14 +123,15 @@ class ImplicitPlan(Plan):
             check_prefixes(self.tree)
         super().__post_init__()
         check_rows_of_records(self.privacy_unit, self.max_contributions)
-        check_display(self.confidence, self.keep_measurements)
+        check_confidence(self.confidence)
+        object.__setattr__(self, "keep", check_kept(self.keep))
         if self.confidence is None:
             raise ArgumentError(
                 "confidence", "must be given, although only Gaussian noise uses it.", hint="for example 0.95."
             )
         check_delta(self.loss)
-        if len(self.shares) != len(self.level_names) or not all(
-            math.isfinite(share) and share > 0 for share in self.shares
+        if len(self.budget_shares) != len(self.level_names) or not all(
+            math.isfinite(share) and share > 0 for share in self.budget_shares
         ):
             raise ArgumentError(
                 "shares",
@@ -111,7 +139,7 @@ class ImplicitPlan(Plan):
                 hint=f"the levels are {listed(self.level_names)}; only proportions matter.",
             )
         if self.noise.n_public != self.n_public or not self.noise.keeps_to(
-            self.loss, self.shares, neighbors=self.neighbors, max_contributions=self.max_contributions
+            self.loss, self.budget_shares, neighbors=self.neighbors, max_contributions=self.max_contributions
         ):
             raise ArgumentError(
                 "noise",
@@ -140,7 +168,7 @@ class ImplicitPlan(Plan):
         return self.tree.level_names
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The columns that decide where a row is counted."""
         return self.tree.level_names[1:] if isinstance(self.tree, PrivateKeys) else self.tree.columns
 
@@ -187,57 +215,7 @@ class ImplicitPlan(Plan):
             del whole["largest_unseen"]
         return pd.DataFrame(columns | {name: pd.array(each, dtype="Int64") for name, each in whole.items()})
 
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        """Spend the budget: measure the records and return the table of the large nodes.
-
-        Parameters
-        ----------
-        data : dataframe
-            The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            Level by level, one row for each node of a public level, and for each released node and its
-            ancestors: ``level`` (ordered categorical), one column per key or per level such as ``ip/8``
-            (missing below a node's depth), and
-
-            - ``count``: whole and non-negative. A node's children and their remainder add up to it.
-            - ``std_error``: that of the noise, as if the node were released in any case. Missing for an
-              ancestor that was not released itself, and for remainders that depend on its noisy count.
-            - ``max_error``, with truncated Laplace noise: how far the true count can be from `count`, with
-              certainty. (True counts are those of the rows that fit the tree and were kept for their unit.)
-            - ``error_bound``, with Gaussian noise: likewise, with the probability `confidence` for all rows
-              of the table together.
-            - ``other``: True for a remainder: what a node of the level above holds beside its children in the
-              table. Its own key is missing. Each such node has one, unless all its children are in the table.
-
-            With `keep_measurements` also ``measurement``, the noisy count, and its ``noise_scale``; missing
-            where nothing was released.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
-            cannot fit the tree.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`. The columns of the table follow from the plan alone; which nodes
-        appear is covered by delta. Private keys are made afresh, sorted by value, and their type depends on
-        the released ones alone: objects if there are none. Records that do not fit the tree are dropped, and
-        their number is not reported. A record whose private keys are missing from some level on counts on the
-        levels above.
-
-        **Selection.** A released count is the measurement that selected its node. Of nodes near the threshold
-        those with positive noise are shown, so their counts are too large on average; see the documentation.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
-
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
         def read(resources: Resources) -> Finish:
@@ -262,8 +240,8 @@ class ImplicitPlan(Plan):
             estimates,
             bounds,
             bound_name=self.noise.bound_name,
-            noise_scales=self.noise.noise_scales if self.keep_measurements else None,
-            attrs=self.attrs(origin),
+            noise_scales=self.noise.noise_scales if "measurements" in self.keep else None,
+            attrs=self._attrs(origin),
         )
         prefixes = [] if isinstance(self.tree, PrivateKeys) else [self.tree]
         domain = self.hierarchy if isinstance(self.hierarchy, Domain) else None
@@ -307,7 +285,7 @@ class ImplicitPlan(Plan):
         Examples
         --------
         >>> import pandas_dptree as dpt
-        >>> plan = dpt.plan_implicit(dpt.binary("user", bits=16), epsilon=1.0, delta=1e-6)
+        >>> plan = dpt.plan(dpt.binary("user", bits=16), epsilon=1.0, delta=1e-6)
         >>> found = plan.compare().groupby(["mechanism", "calibration"], sort=False).max()
         >>> found  # doctest: +NORMALIZE_WHITESPACE
                                        found_from  largest_unseen
@@ -407,9 +385,9 @@ class ImplicitPlan(Plan):
             "private_keys": None
             if private is None
             else [serialize.name("private_keys", each) for each in private],
-            "shares": list(self.shares),
+            "shares": list(self.budget_shares),
             "confidence": self.confidence,
-            "keep_measurements": self.keep_measurements,
+            "keep_measurements": "measurements" in self.keep,
             "noise": self.noise.to_list(),
         }
 
@@ -427,9 +405,9 @@ class ImplicitPlan(Plan):
         return cls(
             tree=tree,
             noise=kinds[data["mechanism"]].from_list(data["noise"], tree.n_public),
-            shares=tuple(float(share) for share in data["shares"]),
+            budget_shares=tuple(float(share) for share in data["shares"]),
             confidence=data["confidence"],
-            keep_measurements=data["keep_measurements"],
+            keep=("measurements",) if data["keep_measurements"] else (),
             **common,
         )
 
@@ -481,7 +459,7 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     --------
     >>> import pandas_dptree as dpt
     >>> tree = dpt.prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
-    >>> plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
+    >>> plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
     >>> detection_probability(plan, [20, 26, 31])["ip/32"].round(3).tolist()
     [0.017, 0.374, 0.953]
     """

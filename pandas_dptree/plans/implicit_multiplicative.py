@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
@@ -31,7 +30,6 @@ from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import node_frame
 from pandas_dptree.plans.base import PrefixPlan
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 
@@ -42,7 +40,7 @@ __all__ = ["ImplicitMultiplicativePlan"]
 class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     """A release of large nodes of an implicit tree, with bounded relative error, described before it happens.
 
-    Made by `plan_implicit` with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
+    Made by `plan` for prefixes with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
     privacy parameters alone. Its attributes are those of `Plan` (the loss has an epsilon and a delta), and:
 
     Attributes
@@ -52,12 +50,29 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     mechanism, chain
         As for `MultiplicativePlan`.
 
+    Notes
+    -----
+    The released table has, level by level, one row for the root and each node that reached a threshold, and
+    for its ancestors: ``level`` (ordered categorical), one column per level such as ``ip/8`` (missing below a
+    node's depth), and ``count`` and ``error_bound`` as that of `MultiplicativePlan`. **The table does not add
+    up.** A root that reaches no threshold has the value of small counts, with clip moved into its window.
+
+    Empty nodes other than the root are never in the table. (True counts are those of the rows that fit the
+    tree and were kept for their unit; the guarantee is for data sets of at most 2**40 such rows.) For each
+    node, the probability that it is released with a bound that does not hold is at most
+    `failure_probability`, and so is the probability that it is not released and holds more than
+    `largest_unseen`.
+
+    **Privacy**: the columns and types of the table follow from the plan alone; which nodes appear is covered
+    by the loss. Records that do not fit the tree are dropped, and their number is not reported. The bounds
+    are functions of the released counts.
+
     Examples
     --------
     >>> import numpy as np
     >>> import pandas as pd
     >>> import pandas_dptree as dpt
-    >>> plan = dpt.plan_implicit(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6,
+    >>> plan = dpt.plan(dpt.binary("user", bits=64), epsilon=1.0, delta=1e-6,
     ...                          mechanism=dpt.Multiplicative(alpha=0.25))
     >>> logins = pd.DataFrame({"user": np.repeat(np.array([7, 2**63], dtype=np.uint64), [50, 20_000])})
     >>> plan.release(logins)["user/64"].max() == 2**63 and plan.largest_unseen
@@ -75,47 +90,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         """
         return int(self.thresholds.bounds[0])
 
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        """Spend the budget: compare the counts with the thresholds, and return the nodes that reach one.
-
-        Parameters
-        ----------
-        data : dataframe
-            The records, one row each: pandas, polars (eager or lazy) or pyarrow.
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            Level by level, one row for the root and each node that reached a threshold, and for its
-            ancestors: ``level`` (ordered categorical), one column per level such as ``ip/8`` (missing below a
-            node's depth), and ``count`` and ``error_bound`` as for `MultiplicativePlan.release`. **The table
-            does not add up.** A root that reaches no threshold has the value of small counts, with clip moved
-            into its window.
-
-            Empty nodes other than the root are never in the table. (True counts are those of the rows that
-            fit the tree and were kept for their unit; the guarantee is for data sets of at most 2**40 such
-            rows.) For each node, the probability that it is released with a bound that does not hold is at
-            most `failure_probability`, and so is the probability that it is not released and holds more than
-            `largest_unseen`.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
-            cannot fit the tree.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`. The columns and types of the table follow from the plan alone;
-        which nodes appear is covered by the loss. Records that do not fit the tree are dropped, and their
-        number is not reported. The bounds are functions of the released counts.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
-
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
         def read(resources: Resources) -> Finish:
@@ -133,9 +108,9 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
         done()
         names, counts = zip(*released, strict=True)
         bounds = [self.error_bound(level) for level in counts]
-        table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, self.attrs(origin))
+        table = node_frame(self.tree, names, {"count": counts, "error_bound": bounds}, self._attrs(origin))
         causes = usual_causes(derived=[self.tree], privacy_unit=self.privacy_unit)
-        return Outcome(table, self.total_of(table), causes)
+        return Outcome(table, self._total_of(table), causes)
 
     def _provenance_details(self) -> dict[str, Any]:
         return {**RelativeErrorPlan._provenance_details(self), "largest_unseen": self.largest_unseen}

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, check_choice, listed, quote
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
-from pandas_dptree.ingest.prefixes import check_prefixes
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.private_split import (
     PRIVATE_MECHANISMS,
     PRIVATE_SPLITS,
-    PrivateMechanism,
     PrivateSplit,
     best_noise,
 )
@@ -31,26 +29,27 @@ from pandas_dptree.plans.options import (
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.unit import protected
 
-__all__ = ["find_implicit_plan", "find_plan_without_list"]
+__all__ = ["find_implicit_plan"]
 
 _CONFIDENCE = 0.95
 _OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
 
 
 def find_implicit_plan(
-    tree: PrefixTree | PrivateKeys,
-    mechanism: PrivateMechanism | Multiplicative,
-    **options: Any,
+    tree: PrefixTree | PrivateKeys, **options: Any
 ) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for a hierarchy that nobody can list: see `pandas_dptree.plan_implicit`."""
-    given = with_defaults(IMPLICIT, options)
+    """Find the plan for a hierarchy that nobody can list: see `pandas_dptree.plan`."""
+    mechanism: Any = options.pop("mechanism", "auto")
     if isinstance(tree, PrivateKeys):
+        what, hint = "tables with private keys", "leave it out, or list the keys in `domain`."
         taken, or_else = tree.level_names[1:], ""
     else:
-        check_prefixes(tree)
-        if isinstance(mechanism, Multiplicative):
-            return _find_multiplicative_plan(tree, mechanism, options)
+        what, hint = "a tree of all prefixes", "leave it out, or list the leaves."
         taken, or_else = tree.columns, _OR_MULTIPLICATIVE
+    own = require_supported(IMPLICIT, options, what=what, hint=hint)
+    if isinstance(tree, PrefixTree) and isinstance(mechanism, Multiplicative):
+        return _find_multiplicative_plan(tree, mechanism, own)
+    given = with_defaults(IMPLICIT, own)
     check_choice("mechanism", mechanism, PRIVATE_MECHANISMS, or_else=or_else)
     if isinstance(tree, PrivateKeys) and given["privacy_unit"] is None:
         raise ArgumentError(
@@ -66,7 +65,7 @@ def find_implicit_plan(
     names = tree.level_names
     unit, rows = protected(given["privacy_unit"], given["max_contributions"], taken=taken)
     noise, shares = best_noise(
-        cast(PrivateMechanism, mechanism),
+        mechanism,
         _shares(given["split"], names),
         loss,
         len(names),
@@ -78,12 +77,12 @@ def find_implicit_plan(
         tree=tree,
         loss=loss,
         noise=noise,
-        shares=shares,
+        budget_shares=shares,
         neighbors=given["neighbors"],
         privacy_unit=unit,
         max_contributions=rows,
         confidence=_CONFIDENCE if given["confidence"] is None else given["confidence"],
-        keep_measurements=given["keep_measurements"],
+        keep=given["keep"],
     )
 
 
@@ -121,16 +120,3 @@ def _shares(split: object, names: Sequence[Hashable]) -> PrivateSplit | tuple[fl
             hint=f"the levels are {listed(names)}; shares must sum to 1.",
         )
     return shares
-
-
-def find_plan_without_list(
-    tree: PrefixTree | PrivateKeys, **options: Any
-) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Find the plan for a hierarchy that nobody can list, if the options of `tree_counts` allow it."""
-    mechanism: Any = options.pop("mechanism", "auto")
-    if isinstance(tree, PrivateKeys):
-        what, hint = "tables with private keys", "leave it out, or list the keys in `domain`."
-    else:
-        what, hint = "a tree of all prefixes", "leave it out, or list the leaves."
-    own = require_supported(IMPLICIT, options, what=what, hint=hint)
-    return find_implicit_plan(tree, mechanism, **own)

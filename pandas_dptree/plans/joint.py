@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,6 @@ from pandas_dptree.plans.execute import (
     unbiased,
 )
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
@@ -63,7 +62,7 @@ _OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "d
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class JointPlan(Plan):
+class JointPlan(Plan[pd.DataFrame]):
     """A release of several quantities under one privacy loss, described before it happens.
 
     Made by `plan_agg`, `plan_sums` and `plan_means` for the records of a frame, and by
@@ -84,6 +83,14 @@ class JointPlan(Plan):
         The name of the plan that counts the records for these means.
     shows_count : bool
         Whether the table shows that count.
+
+    Notes
+    -----
+    The released table has one row per node: ``level``, the keys, and for each quantity its value and its
+    standard error. `release` takes records; ``dataset.dp.release`` releases a plan for a dataset.
+
+    **Privacy**: the loss is spent once for all quantities together. A record that lacks one of the values is
+    dropped from all of them, like one outside the domain.
     """
 
     kind: ClassVar[str] = "joint"
@@ -175,7 +182,7 @@ class JointPlan(Plan):
     @property
     def hierarchy(self) -> Domain:
         """The domain."""
-        return self._first.labelled
+        return self._first._labelled
 
     @property
     def domain_source(self) -> Source:
@@ -200,7 +207,8 @@ class JointPlan(Plan):
     def headline(self) -> str:
         """The release in one sentence: quantities and their parts of the loss, noise, and the whole loss."""
         parts = ", ".join(
-            f"{name} ({plan.loss.in_words if plan.spends else 'public'})" for name, plan in self.plans.items()
+            f"{name} ({plan.loss.in_words if plan._spends else 'public'})"
+            for name, plan in self.plans.items()
         )
         return (
             f"Plan for {parts} together: {self.mechanism_name} noise, {self.protection}"
@@ -237,39 +245,10 @@ class JointPlan(Plan):
         pandas.DataFrame
             As `AdditivePlan.compare` returns, indexed by ``quantity`` as well.
         """
-        spending = {str(name): plan for name, plan in self.plans.items() if plan.spends}
+        spending = {str(name): plan for name, plan in self.plans.items() if plan._spends}
         return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
 
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        """Spend the budget: measure the records and return the table.
-
-        Parameters
-        ----------
-        data : dataframe
-            The records, one row each. (`dataset.dp.release` releases a plan for a dataset.)
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per node: ``level``, the keys, and for each quantity its value and its standard error.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` cannot be counted; `ColumnsError` if a column is missing or repeated, or has a type that
-            cannot be read.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`; the loss is spent once for all quantities together. A record that
-        lacks one of the values is dropped from all of them, like one outside the domain.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
-
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Check the names of the table's columns, and that records can be read; read none."""
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
         check_names(self.level_names[1:], named, argument="plans")
@@ -305,7 +284,7 @@ class JointPlan(Plan):
                 columns |= _mean_columns(name, plan, values[name], *count)
             elif name != self.count or self.shows_count:
                 columns |= columns_of(name, plan, values[name])
-        table = release_frame(self._first.labelled, columns, self.attrs(origin))
+        table = release_frame(self._first._labelled, columns, self._attrs(origin))
         return Outcome(table, self._totals(values), causes_of(plans))
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
@@ -314,7 +293,7 @@ class JointPlan(Plan):
         for name, plan in self.plans.items():
             if name not in self.means:
                 root = {
-                    name: plan.in_column_units(values[name].shown[0]),
+                    name: plan._in_column_units(values[name].shown[0]),
                     f"{column_prefix(name)}std_error": plan.node_std_errors[0],
                 }
                 totals |= totals_of(root, {name: plan.quantity})
@@ -335,7 +314,7 @@ class JointPlan(Plan):
             for name, one in each.items()
         }
         for name, plan in self.plans.items():
-            if not plan.spends:
+            if not plan._spends:
                 own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
         shared = {key: value for key, value in common.items() if key not in (*_OWN, *differing)}
         return {**shared, **self.loss.to_dict(), "digest": self.digest, "quantities": own}
@@ -355,7 +334,7 @@ class JointPlan(Plan):
 
     def _fields(self) -> dict[str, Any]:
         return {
-            "plans": [[serialize.name("plans", name), plan.to_part()] for name, plan in self.plans.items()],
+            "plans": [[serialize.name("plans", name), plan._to_part()] for name, plan in self.plans.items()],
             "means": [serialize.name("means", name) for name in self.means],
             "count": serialize.name("count", self.count),
             "shows_count": self.shows_count,
@@ -364,7 +343,7 @@ class JointPlan(Plan):
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
         plans = {
-            name: AdditivePlan.from_part(
+            name: AdditivePlan._from_part(
                 each,
                 hierarchy,
                 mechanism=data["mechanism"],
@@ -391,7 +370,7 @@ def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
 
     Losses of one kind add up. Gaussian noise under an epsilon and a delta is one Gaussian mechanism.
     """
-    spending = [plan for plan in plans if plan.spends]
+    spending = [plan for plan in plans if plan._spends]
     if all((plan.loss.rho is None) == (loss.rho is None) for plan in spending):
         parts = [plan.loss.to_dict() for plan in spending]
         return all(
@@ -439,14 +418,14 @@ def _mean_columns(
         # They surround the unbiased estimates, and are extended to the means that are shown.
         columns[f"{prefix}lower"] = [np.fmin(low, mean) for (low, _), mean in zip(ends, means, strict=True)]
         columns[f"{prefix}upper"] = [np.fmax(high, mean) for (_, high), mean in zip(ends, means, strict=True)]
-    return columns | (measurement_columns(plan, sums, prefix) if plan.keep_measurements else {})
+    return columns | (measurement_columns(plan, sums, prefix) if "measurements" in plan.keep else {})
 
 
 def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
     """Convert units from the middle of the bounds to values, clipped to the bounds as floats."""
     quantity = plan.quantity
     low, high = (float((end + quantity.shift) * quantity.unit) for end in (quantity.low, quantity.high))
-    return np.clip(float(quantity.origin) + plan.in_column_units(units), low, high)
+    return np.clip(float(quantity.origin) + plan._in_column_units(units), low, high)
 
 
 def _mean_intervals(

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, check_choice, is_name, naming, quote
-from pandas_dptree.estimation.consistency import CONSISTENCIES, FITS, Consistency, Fit
+from pandas_dptree.errors import ArgumentError, is_name, naming, quote
+from pandas_dptree.estimation.estimators import Consistency, Estimator, Fit, estimator_for
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
@@ -21,8 +21,9 @@ from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to, nodes_loss
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
-from pandas_dptree.plans.base import TreePlan, check_display, read_only
+from pandas_dptree.plans.base import TreePlan, read_only
 from pandas_dptree.plans.losses import LevelItem
+from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -42,7 +43,7 @@ class Measurement(TreePlan):
     consistency: Consistency
     fit: Fit
     confidence: float | None
-    keep_measurements: bool
+    keep: tuple[Kept, ...]
     split: Split | Literal["given"]
     objective: Objective
     level_weights: FloatArray
@@ -63,16 +64,15 @@ class Measurement(TreePlan):
             raise ArgumentError(
                 "known", "holds counts, not sums.", hint="for sums, only structural zeros can be known."
             )
-        cost_weights(self.n_listed, self.objective, self.level_weights)  # raises if they are invalid
-        check_choice("consistency", self.consistency, CONSISTENCIES)
-        check_choice("fit", self.fit, FITS)
-        check_display(self.confidence, self.keep_measurements)
+        cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are invalid
+        check_confidence(self.confidence)
+        object.__setattr__(self, "keep", check_kept(self.keep))
         fits = len(self.node_shares) == self.tree.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
             for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
         )
         must_measure = np.arange(self.tree.depth + 1) >= (
-            0 if self.consistency == "none" else self.tree.depth
+            self.tree.depth if self._estimator.combines_levels else 0
         )
         if not fits or not all(
             (exact | (share > 0)).all()
@@ -116,7 +116,7 @@ class Measurement(TreePlan):
             return False
         if by_level:
             total = sum(float(share[0]) for share in self.node_shares)
-            if not math.isclose(total, 1.0 if self.spends else 0.0, abs_tol=_SHARES_SUM):
+            if not math.isclose(total, 1.0 if self._spends else 0.0, abs_tol=_SHARES_SUM):
                 return False
             return self.noise.keeps_to(self.loss, self.sensitivity, np.concatenate(self.node_noise_scales))
         check_paths(self.tree, self.node_shares)
@@ -133,18 +133,23 @@ class Measurement(TreePlan):
         ]
 
     @property
-    def columns_used(self) -> tuple[Hashable, ...]:
+    def _columns_used(self) -> tuple[Hashable, ...]:
         """The keys, and the column that is added up."""
         column = self.quantity.column
         return (*self.level_names[1:], *([] if column is None else [column]))
 
+    @cached_property
+    def _estimator(self) -> Estimator:
+        """How noisy values become those of the table."""
+        return estimator_for(self.consistency, self.fit, signed=not self.quantity.non_negative)
+
     @property
-    def spends(self) -> bool:
+    def _spends(self) -> bool:
         """Whether anything is measured; a plan in which all counts are public spends nothing."""
         return any(np.isfinite(scale).any() for scale in self.node_noise_scales)
 
     @property
-    def n_listed(self) -> list[int]:
+    def _n_listed(self) -> list[int]:
         """The number of nodes of each level in the table."""
         return [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
 
@@ -154,14 +159,14 @@ class Measurement(TreePlan):
         return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
 
     @property
-    def shares(self) -> FloatArray:
+    def budget_shares(self) -> FloatArray:
         """Each level's share of the budget, shape (n_levels,): the mean over its nodes."""
         return np.array([self.tree.mean_listed(level, share) for level, share in enumerate(self.node_shares)])
 
     @property
     def noise_scales(self) -> FloatArray:
         """Noise scale of each level, in the column's unit: root mean square over nodes; inf if unmeasured."""
-        return self.in_column_units(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
+        return self._in_column_units(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
 
     def _level_scale(self, level: int) -> float:
         """Noise scale of a level, in units: the root mean square over its measured nodes."""
@@ -183,7 +188,7 @@ class Measurement(TreePlan):
         ]
 
     @cached_property
-    def variances(self) -> Variances:
+    def _variances(self) -> Variances:
         """The variances of the measurements, propagated through the two passes of least squares."""
         noise = [
             np.where(exact, 0.0, np.maximum(variance, LEAST_VARIANCE))
@@ -194,15 +199,13 @@ class Measurement(TreePlan):
     @cached_property
     def _unit_errors(self) -> list[FloatArray]:
         """Standard error of every node, in units."""
-        least_squares = self.consistency != "none"
-        return [
-            np.sqrt(each) for each in (self.variances.final if least_squares else self._measured_variances)
-        ]
+        combined = self._estimator.combines_levels
+        return [np.sqrt(each) for each in (self._variances.final if combined else self._measured_variances)]
 
     @cached_property
     def node_std_errors(self) -> list[FloatArray]:
         """Standard errors of each level's nodes, in the column's unit: shape (level_sizes[l],) or (1,)."""
-        return list(map(self.in_column_units, self._unit_errors))
+        return list(map(self._in_column_units, self._unit_errors))
 
     @cached_property
     def _noise_cumulants(self) -> list[FloatArray]:
@@ -215,30 +218,30 @@ class Measurement(TreePlan):
     @cached_property
     def error_cumulants(self) -> list[FloatArray]:
         """Fourth cumulants of the errors in `node_std_errors`, in units to the fourth power."""
-        if self.consistency == "none":
-            return self._noise_cumulants
-        return estimate_cumulants(self.tree, self.variances, self._noise_cumulants)
+        if self._estimator.combines_levels:
+            return estimate_cumulants(self.tree, self._variances, self._noise_cumulants)
+        return self._noise_cumulants
 
     @cached_property
-    def node_half_widths(self) -> list[FloatArray]:
+    def _node_half_widths(self) -> list[FloatArray]:
         """Half the widths of each level's intervals, in units, before clipping to the possible range."""
         assert self.confidence is not None
-        if self.consistency != "none":
-            return half_widths(self.tree, self.variances, self._noise_cumulants, self.confidence)
+        if self._estimator.combines_levels:
+            return half_widths(self.tree, self._variances, self._noise_cumulants, self.confidence)
         return [
             np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), self.confidence))
             for exact, scale in zip(self.known.exact, self.node_noise_scales, strict=True)
         ]
 
     @cached_property
-    def possible_range(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
+    def _possible_range(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
         """The least and the most that each node can hold according to public knowledge, in units."""
         if self.quantity.non_negative:
             return self.known.least, self.known.most(self.tree)
         least = [np.where(exact, 0.0, -np.inf) for exact in self.known.exact]
         return least, [-low for low in least]
 
-    def in_column_units(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _in_column_units(self, units: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Convert units to the unit of the column that is added up; counts are unchanged."""
         return units if self.quantity == COUNT else self.quantity.from_units(units)
 
@@ -251,7 +254,7 @@ class Measurement(TreePlan):
     @property
     def expected_error(self) -> float:
         """Root of the expected squared error that the objective measures, in the unit of `std_errors`."""
-        weights = cost_weights(self.n_listed, self.objective, self.level_weights)
+        weights = cost_weights(self._n_listed, self.objective, self.level_weights)
         return math.sqrt(expected_cost(self.std_errors**2, weights, self.objective))
 
     @property

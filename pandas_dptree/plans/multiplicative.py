@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
@@ -24,7 +23,6 @@ from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.execute import exact_leaves
-from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT
@@ -34,7 +32,7 @@ __all__ = ["MultiplicativePlan"]
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MultiplicativePlan(RelativeErrorPlan, TreePlan):
-    """A release of counts with bounded relative error, described before it happens.
+    r"""A release of counts with bounded relative error, described before it happens.
 
     Made by `plan` with ``mechanism=Multiplicative(...)``. It is a function of public arguments alone. Its
     attributes are those of `Plan` (the loss has an epsilon and a delta), and:
@@ -48,6 +46,24 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     chain : Thresholds or ClippedThresholds
         The thresholds, at the loss that `group_loss` gives for one row.
 
+    Notes
+    -----
+    `release` takes records, or the exact counts of the leaves, as that of `AdditivePlan`. The table has one
+    row per node, from the root to the leaves: ``level`` (ordered categorical), the keys (missing below a
+    node's depth), and
+
+    - ``count``: whole and non-negative. One value, which is not 0, stands for all small counts, 0 included.
+      **The table does not add up**: children do not sum to their parent.
+    - ``error_bound``: how far the true count is from `count` at most, with probability
+      ``1 - failure_probability`` for each node: :math:`\alpha \max(c/(1 - \alpha), \tau)`. (True counts are
+      those of the rows that fit the domain and were kept for their unit. The guarantee is for data sets of at
+      most 2**40 such rows.) With clip, no error exceeds `max_error`.
+
+    Structural zeros have the count and the bound 0.
+
+    **Privacy**: the rows, columns and types of the table follow from the plan alone. Records outside the
+    domain are dropped, and their number is not reported. The bounds are functions of the released counts.
+
     Examples
     --------
     >>> import pandas_dptree as dpt
@@ -58,52 +74,10 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     """
 
     kind: ClassVar[str] = "multiplicative"
-    implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
+    _implied: ClassVar[Mapping[str, object]] = {"consistency": "none"}
     """Values of options that such a plan has in any case: its tables never add up."""
 
-    @takes(*RUNNING)
-    def release(self, data: Any, **options: Unpack[Running]) -> pd.DataFrame:
-        r"""Spend the budget: compare the counts with the thresholds, and return the table.
-
-        Parameters
-        ----------
-        data : dataframe or numpy.ndarray
-            The records, or the exact counts of the leaves, as for `AdditivePlan.release`.
-        **options
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per node, from the root to the leaves: ``level`` (ordered categorical), the keys (missing
-            below a node's depth), and
-
-            - ``count``: whole and non-negative. One value, which is not 0, stands for all small counts, 0
-              included. **The table does not add up**: children do not sum to their parent.
-            - ``error_bound``: how far the true count is from `count` at most, with probability
-              ``1 - failure_probability`` for each node: :math:`\alpha \max(c/(1 - \alpha), \tau)`.
-              (True counts are those of the rows that fit the domain and were kept for their unit. The
-              guarantee is for data sets of at most 2**40 such rows.) With clip, no error exceeds
-              `max_error`.
-
-            Structural zeros have the count and the bound 0. ``attrs["dp"]`` describes how the table was made;
-            it is for display and proves nothing.
-
-        Raises
-        ------
-        ArgumentError
-            If `data` is neither, or does not fit the plan; `ColumnsError` if a column is missing or repeated,
-            or has a type that cannot equal the domain's labels.
-
-        Notes
-        -----
-        **Privacy**: as for `Plan.release`. The rows, columns and types of the table follow from the plan
-        alone. Records outside the domain are dropped, and their number is not reported. The bounds are
-        functions of the released counts.
-        """
-        table: pd.DataFrame = super().release(data, **options)
-        return table
-
-    def prepared(self, data: Any) -> Release:
+    def _prepared(self, data: Any) -> Release:
         """Prepare to read the records."""
 
         def read(resources: Resources) -> Finish:
@@ -126,10 +100,10 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             counts = [np.where(empty, 0, level) for empty, level in zip(exact, counts, strict=True)]
             bounds = [np.where(empty, 0, level) for empty, level in zip(exact, bounds, strict=True)]
         columns: dict[Hashable, Any] = {"count": counts, "error_bound": bounds}
-        table = release_frame(self.labelled, columns, self.attrs(origin))
+        table = release_frame(self._labelled, columns, self._attrs(origin))
         domain = None if isinstance(data, np.ndarray) else self.domain
         causes = usual_causes(domain, privacy_unit=self.privacy_unit)
-        return Outcome(table, self.total_of(table), causes)
+        return Outcome(table, self._total_of(table), causes)
 
     @property
     def headline(self) -> str:

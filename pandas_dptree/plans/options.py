@@ -16,14 +16,15 @@ import numpy as np
 
 from pandas_dptree.distribution.strategies import StrategyName
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.estimation.estimators import FITS, Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By
-from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
+from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism
 from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
 from pandas_dptree.plans.charging import Chargeable
+from pandas_dptree.plans.shown_columns import Kept
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import Option, options_of, public
@@ -199,14 +200,9 @@ class PlanOptions(TypedDict, total=False):
         Fit,
         Option(
             "totals",
-            '{"totals", "adaptive", "joint"}',
+            "{" + ", ".join(f'"{name}"' for name in FITS) + "}",
             "How negative estimates are corrected.",
-            '``"totals"``: one family at a time (the children of a node), from the root down; totals stay '
-            'as accurate as in least squares. ``"adaptive"``: likewise, but small counts shrink and large '
-            "counts hardly change, to the degree that the level's noisy counts suggest it; more accurate "
-            'where most leaves are empty, and a few times slower. ``"joint"``: one least-squares fit of all '
-            "nodes, closest to the truth as a whole, but with totals that are too large where most leaves "
-            "are empty.",
+            " ".join(f'``"{name}"``: {each.description}' for name, each in FITS.items()),
             flag="--fit",
         ),
     ]
@@ -224,15 +220,17 @@ class PlanOptions(TypedDict, total=False):
             metavar="P",
         ),
     ]
-    keep_measurements: Annotated[
-        bool,
+    keep: Annotated[
+        Sequence[Kept] | None,
         Option(
-            False,
-            "bool",
-            "Whether to add the noisy values and their noise scales.",
-            "The columns ``measurement`` and ``noise_scale``: the values from which the estimates are "
-            "computed, and the scales of their noise.",
-            flag="--keep-measurements",
+            None,
+            'list of {"measurements"}',
+            "What else the table shows.",
+            '``"measurements"``: the columns ``measurement`` and ``noise_scale``, the noisy values from '
+            "which the estimates are computed, and the scales of their noise.",
+            flag="--keep",
+            metavar="COLUMNS",
+            help='what else to show: "measurements", the noisy values and their noise scales',
         ),
     ]
     known: Annotated[
@@ -252,7 +250,7 @@ class PlanOptions(TypedDict, total=False):
             help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
         ),
     ]
-    tree: Annotated[
+    strategy: Annotated[
         StrategyName | Sequence[int],
         Option(
             "auto",
@@ -266,6 +264,9 @@ class PlanOptions(TypedDict, total=False):
     ]
 
 
+_NAMES = ", ".join(f'"{name}"' for name in (*MECHANISMS, "truncated_laplace"))
+
+
 class NoisyOptions(PlanOptions, total=False):
     """Options of plans, where the mechanism does not decide their kind."""
 
@@ -273,7 +274,7 @@ class NoisyOptions(PlanOptions, total=False):
         Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative,
         Option(
             "auto",
-            '{"auto", "laplace", "gaussian", "truncated_laplace"}, AdditiveNoise or Multiplicative',
+            f"{{{_NAMES}}}, AdditiveNoise or Multiplicative",
             "The distribution of the noise.",
             '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
             "differential privacy. `Multiplicative` gives counts with bounded relative error instead. With "
@@ -367,7 +368,7 @@ class Options(NoisyOptions, Running, total=False):
             None,
             'DataFrame, MultiIndex, Domain, "observed" or "categories"',
             "The public keys, one row per leaf; for a single key column, any list of keys.",
-            '`released_domain` returns those of a released table. ``"observed"`` states that the keys in '
+            '``counts.dp.domain()`` has those of a released table. ``"observed"`` states that the keys in '
             'the records are public. ``"categories"`` states that the categories of the categorical key '
             "columns are public, in every combination. Derived levels have their own domains, which are "
             "crossed with the keys given here; if all levels are derived, leave `domain` out.",
@@ -437,7 +438,7 @@ OPTIONS: Final = MappingProxyType(options_of(DistributionOptions))
 LOSS: Final = ("epsilon", "delta", "rho")
 UNIT: Final = ("neighbors", "privacy_unit", "max_contributions")
 ERROR: Final = ("split", "level_weights", "objective")
-ESTIMATION: Final = ("consistency", "fit", "confidence", "keep_measurements")
+ESTIMATION: Final = ("consistency", "fit", "confidence", "keep")
 RUNNING: Final = ("rng", "progress", "ledger", "note", "allow_repeat", "temp_folder")
 
 # Kinds of plans
@@ -446,16 +447,16 @@ JOINT: Final = (*SUMS, "known")
 ADDITIVE: Final = (*JOINT, "target")
 ALPHA: Final = (*LOSS, *UNIT, "mechanism", "split", *ESTIMATION, "known")
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
-IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep_measurements")
-DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "tree", "known")
+IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep")
+DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
 PLAN: Final = (*ADDITIVE, "alpha")
 
 # Verbs
 COUNTS: Final = (*JOINT, "alpha", "domain", "private_keys", *RUNNING)
 GROUPS: Final = ("bounds", "by", "domain", *DISTRIBUTION, *RUNNING)
-SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "tree", "known", *RUNNING)
+SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "strategy", "known", *RUNNING)
 CELLS: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", *ERROR, *ESTIMATION)
-CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "tree")
+CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "strategy")
 
 
 def takes(*names: str, **defaults: Any) -> Callable[[Function], Function]:

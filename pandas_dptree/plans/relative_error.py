@@ -34,7 +34,7 @@ STEPS = [("comparing with thresholds", 1), ("laying out the table", 1)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class RelativeErrorPlan(Plan):
+class RelativeErrorPlan(Plan[pd.DataFrame]):
     """Thresholds, and the errors of counts estimated with them: a function of public arguments alone.
 
     `mechanism` is the guarantee that was asked for. `chain` has the thresholds, for one added or removed row:
@@ -132,7 +132,7 @@ class RelativeErrorPlan(Plan):
         largest = LARGEST_COUNT if self.max_error is None else self.max_error
         return np.asarray(np.floor(np.minimum(bound * (1 + 2.0**-48), largest)), dtype=np.int64)
 
-    def total_of(self, table: pd.DataFrame) -> Totals:
+    def _total_of(self, table: pd.DataFrame) -> Totals:
         """Return the total of a released table, and the error bound of an empty table's total."""
         return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, quote
-from pandas_dptree.estimation.consistency import CONSISTENCIES
+from pandas_dptree.estimation.estimators import estimator_for
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
@@ -90,7 +90,7 @@ def _find_plan_by_alpha(
         own = {**alpha_options, "mechanism": noise}
         plans.append(find_plan(domain, quantity, objective="worst", **own))
     best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    others = unsupported_options(RELATIVE_ERROR, alpha_options, implied=MultiplicativePlan.implied)
+    others = unsupported_options(RELATIVE_ERROR, alpha_options, implied=MultiplicativePlan._implied)
     if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
         return best
     mechanism = Multiplicative(alpha=alpha, clip=True)
@@ -110,7 +110,9 @@ def _find_multiplicative_plan(
     """Plan counts with bounded relative error, if the options of `pandas_dptree.plan` allow it."""
     what = "counts with bounded relative error"
     hint = 'leave it out, or use mechanism="laplace" or "gaussian".'
-    own = require_supported(RELATIVE_ERROR, options, implied=MultiplicativePlan.implied, what=what, hint=hint)
+    own = require_supported(
+        RELATIVE_ERROR, options, implied=MultiplicativePlan._implied, what=what, hint=hint
+    )
     if quantity != COUNT:
         raise ArgumentError("column", f"has no meaning for {what}.", hint=hint)
     given = with_defaults(RELATIVE_ERROR, own)
@@ -134,7 +136,7 @@ def find_plan(
     given = with_defaults(ADDITIVE, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
-    check_choice("consistency", given["consistency"], CONSISTENCIES)
+    least_squares = estimator_for(given["consistency"], given["fit"]).combines_levels
     check_choice("objective", given["objective"], OBJECTIVES)
     if given["known"] is not None and quantity != COUNT:
         raise ArgumentError(
@@ -145,7 +147,6 @@ def find_plan(
     public = Known.read(domain, given["known"])
     tree = domain if isinstance(domain, Tree) else domain.tree
     sensitivity = quantity.sensitivity(neighbors=given["neighbors"], max_contributions=most)
-    least_squares = given["consistency"] != "none"
     split = given["split"]
     shares = _shares(split, names, public)
     weights = by_level(

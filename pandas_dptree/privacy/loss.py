@@ -164,10 +164,6 @@ class PrivacyLoss:
             The probability, below 1, with which the guarantee may fail: above 0 for a rho, and at least (with
             a rho above) the delta of the loss.
 
-        Returns
-        -------
-        float
-
         Raises
         ------
         ArgumentError
@@ -240,10 +236,6 @@ class PrivacyLoss:
         ----------
         shares : int or sequence of float
             The number of equal shares; or the sizes of the shares, in proportion.
-
-        Returns
-        -------
-        list of PrivacyLoss
 
         Raises
         ------

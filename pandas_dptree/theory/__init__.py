@@ -9,13 +9,16 @@ compares them with what this package achieves.
 public if the counts for which they are predicted are. Everything else is a function of public parameters and
 of noisy measurements.
 
+**Errors**: functions raise an `ArgumentError` that names the argument that is out of its range, or a
+`ColumnsError` if a table lacks a column.
+
 **Sources**: Ghazi, Kamath, Kumar, Manurangsi and Wu, "On differentially private counting on trees", 2023;
 Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private approximate CDFs",
 2024.
 """
 
-from pandas_dptree.distribution.optimal import best_tree, prefix_lower_bound
-from pandas_dptree.distribution.prefix import prefix_variances, range_variances
+from pandas_dptree.distribution.cumulative import cumulative_variances, range_variances
+from pandas_dptree.distribution.optimal import best_tree
 from pandas_dptree.estimation.monotone import consistent_cdf
 from pandas_dptree.planning.gaussian_bound import gaussian_lower_bound
 from pandas_dptree.plans.predicted_errors import (
@@ -25,6 +28,8 @@ from pandas_dptree.plans.predicted_errors import (
     relative_error_from_rmse,
 )
 from pandas_dptree.theory.certificate import Certificate, certify
+from pandas_dptree.theory.cumulative_bound import cumulative_lower_bound
+from pandas_dptree.theory.cumulative_sums import from_thresholds
 from pandas_dptree.theory.empirical import (
     accuracy,
     alpha_rmse,
@@ -62,11 +67,10 @@ from pandas_dptree.theory.range_estimates import cover, expected_maximum_bound, 
 from pandas_dptree.theory.reconstruction import (
     average_covers,
     average_covers_variances,
-    least_squares_prefixes,
+    least_squares_sums,
     left_cover,
     left_cover_variances,
 )
-from pandas_dptree.theory.running_totals import from_thresholds
 from pandas_dptree.theory.single_count import noise_floor, single_count_error
 from pandas_dptree.theory.tree_search import optimal_tree
 
@@ -82,6 +86,8 @@ __all__ = [
     "certify",
     "consistent_cdf",
     "cover",
+    "cumulative_lower_bound",
+    "cumulative_variances",
     "decode",
     "error_bounds",
     "estimate_alpha_rmse",
@@ -94,7 +100,7 @@ __all__ = [
     "interval_estimates",
     "is_accurate",
     "l2_error",
-    "least_squares_prefixes",
+    "least_squares_sums",
     "left_cover",
     "left_cover_variances",
     "linf_error",
@@ -107,8 +113,6 @@ __all__ = [
     "packing_error",
     "packing_threshold",
     "predicted_alpha_rmse",
-    "prefix_lower_bound",
-    "prefix_variances",
     "published_packing_threshold",
     "range_variances",
     "refined_error",

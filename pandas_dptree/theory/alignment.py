@@ -41,15 +41,7 @@ class Aligned:
 
 
 def aligned(released: Any, truth: Any, column: Hashable) -> Aligned:
-    """Align estimates with the truth: see `pandas_dptree.theory.alpha_rmse` for the forms.
-
-    Raises
-    ------
-    ArgumentError
-        If they do not match.
-    ColumnsError
-        If a table lacks a column.
-    """
+    """Align estimates with the truth: see `pandas_dptree.theory.alpha_rmse` for the forms."""
     tables = [released] if isinstance(released, pd.DataFrame) else released
     if isinstance(tables, Sequence) and tables and isinstance(tables[0], pd.DataFrame):
         return _aligned_tables(tables, truth, column)

@@ -119,14 +119,6 @@ def certify(
     least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
         For each level, the lower bounds of its nodes that the estimate used.
 
-    Returns
-    -------
-    Certificate
-
-    Raises
-    ------
-    ArgumentError
-        If the table has the wrong shape or is not finite, or the measurements cannot be used.
 
     Examples
     --------

@@ -76,14 +76,6 @@ def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashab
         For tables, one row per row of the (first) table, with its index: ``level``, the keys, and
         ``alpha_rmse``. For arrays, an array of the truth's shape.
 
-    Raises
-    ------
-    ArgumentError
-        If alpha is below 0, the shapes do not fit, the tables do not list the same nodes, or the truth
-        counts records that the tables do not.
-    ColumnsError
-        If a table lacks a column.
-
     Notes
     -----
     **Privacy**: what is computed from the truth is not private, and may not be published where the truth may
@@ -123,10 +115,6 @@ def max_alpha_rmse(
     released, truth, alpha, column
         As for `alpha_rmse`, with the same errors.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> max_alpha_rmse(np.array([[90, 1010], [110, 990]]), np.array([100, 1000]), alpha=0.05)
@@ -162,11 +150,6 @@ def smoothed_relative_error(released: Any, truth: Any, kappa: float, *, column: 
     -------
     pandas.DataFrame or numpy.ndarray
         As for `alpha_rmse`; the column is ``smoothed_relative_error``.
-
-    Raises
-    ------
-    ArgumentError
-        If kappa is not above 0.
 
     Examples
     --------
@@ -216,11 +199,6 @@ def accuracy(
     pandas.DataFrame or numpy.ndarray
         As for `alpha_rmse`; the column is ``accuracy``.
 
-    Raises
-    ------
-    ArgumentError
-        If a threshold is below 0, or the thresholds do not fit the nodes.
-
     Examples
     --------
     >>> released, truth = np.array([[90, 3], [115, -4]]), np.array([100, 0])
@@ -254,14 +232,6 @@ def is_accurate(
     eta : float
         The share of releases that may miss the tolerance of a node: from 0 to 1.
 
-    Returns
-    -------
-    bool
-
-    Raises
-    ------
-    ArgumentError
-        If eta is not from 0 to 1.
 
     Examples
     --------
@@ -287,10 +257,6 @@ def l2_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "coun
     released, truth, column
         As for `alpha_rmse`, with the same errors.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> l2_error(np.array([[1.0, 7.0]]), np.array([0, 0]))
@@ -311,10 +277,6 @@ def linf_error(released: Frames | Numbers, truth: Any, *, column: Hashable = "co
     ----------
     released, truth, column
         As for `alpha_rmse`, with the same errors.
-
-    Returns
-    -------
-    float
 
     Examples
     --------

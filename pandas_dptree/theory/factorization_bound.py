@@ -116,11 +116,6 @@ def worst_node_shares(tree: Tree) -> FloatArray:
         :math:`\gamma_2^2` times that of a count with the whole budget. No additive Gaussian noise has a
         smaller variance for the worst node.
 
-    Raises
-    ------
-    ArgumentError
-        If the tree is not uniform.
-
     Examples
     --------
     >>> worst_node_shares(Tree.from_branching([2, 2])).round(3).tolist()
@@ -150,10 +145,6 @@ def witness(tree: Tree) -> float:
     tree : Tree
         If it is not uniform, it is replaced by the uniform tree with the fewest children of each level.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> round(witness(Tree.from_branching([2] * 9)), 4)
@@ -179,11 +170,6 @@ def factorization_error(tree: Tree, *, epsilon: float, delta: float = 0.0) -> fl
         In counts: no mechanism has a smaller mRMSE, the largest root mean squared error over all counts and
         nodes. It is :math:`C\,\gamma_2`, from `noise_floor` and `factorization_norm`: Theorem 5.2 of Ghazi et
         al. (2022) with its constant. There is no such bound if a relative error is allowed.
-
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of its range.
 
     Examples
     --------

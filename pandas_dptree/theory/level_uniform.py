@@ -1,4 +1,4 @@
-r"""Errors of prefix sums from level-uniform trees over bins, and the trees that are best in theory.
+r"""Errors of cumulative sums from level-uniform trees over bins, and the trees that are best in theory.
 
 A column is divided into K bins; :math:`C_t` is the number of rows in the first t of them. A level-uniform
 tree with the branching factors :math:`(n_1, \dots, n_m)`, :math:`\prod n_i \ge K`, has noisy counts on each
@@ -10,7 +10,7 @@ So every error here is
           = \sum_{i=1}^m w_i v_i + v_0, \qquad w_i = \sum_{t=1}^{K-1} d_i(t),
 
 with the noise variance :math:`v_i` of a node of level i and the variance :math:`v_0` of the total,
-:math:`C_K`. It is a *sum* over prefixes, in squared counts. The prefix error is the square root of the sum
+:math:`C_K`. It is a *sum* over all of them, in squared counts. Their error is the square root of the sum
 divided by K; the squared error of the cumulative distribution function :math:`C_t / N` is the sum divided by
 :math:`N^2`. Only variances enter, so the formulas are exact for discrete noise:
 ``Laplace().variance(scale)`` returns its variance.
@@ -21,7 +21,7 @@ divided by K; the squared error of the cumulative distribution function :math:`C
 
 If the product of the branching factors is K, all remainders are 0, the order of the levels does not matter,
 and this is Theorem IV.1. Otherwise the nodes beyond the last bin are padding, known to be empty, and the
-sums run over the K prefixes.
+sums run over the K cumulative sums.
 
 **Source**: Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private
 approximate CDFs", 2024. There the total N is public, neighbouring data sets differ in a replaced row, and
@@ -60,12 +60,12 @@ Integer = TypeVar("Integer", int, npt.NDArray[np.int64])
 
 
 def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0) -> float:
-    r"""Compute the squared error, summed over prefixes, if each prefix is measured separately (Lemma III.1).
+    r"""Compute the squared error of all cumulative sums if each is measured separately (Lemma III.1).
 
     .. math:: (K - 1)\,v + v_0
 
     **Privacy.** A row that is replaced, or that is added with the total public, changes at most K - 1
-    prefixes by one each. All prefixes but the last together have an :math:`L_1` sensitivity of K - 1, so the
+    cumulative sums by one each. All but the last together have an :math:`L_1` sensitivity of K - 1, so the
     error is :math:`2 (K - 1)^3 / \epsilon^2` with Laplace noise. If a row is added or removed and the total
     is measured like the others, the sensitivity is K and the error :math:`2 K^3 / \epsilon^2`. The squares of
     the :math:`L_2` sensitivities are the same numbers, K - 1 and K.
@@ -75,19 +75,14 @@ def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0
     n_bins : int
         K.
     variance : float
-        The noise variance v of a prefix, in squared counts.
+        The noise variance v of a cumulative sum, in squared counts.
     total_variance : float, default 0
-        The noise variance of the last prefix, the total; 0 if the total is public.
+        The noise variance of the last one, the total; 0 if the total is public.
 
     Returns
     -------
     float
         In squared counts.
-
-    Raises
-    ------
-    ArgumentError
-        If `n_bins` is not a positive integer or a variance is negative or not finite.
 
     Examples
     --------
@@ -103,7 +98,7 @@ def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0
 
 
 def histogram_error(n_bins: int, variance: float, *, total_variance: float = 0.0) -> float:
-    r"""Compute the squared error, summed over prefixes, of sums of noisy bins (Lemma III.2).
+    r"""Compute the squared error of all cumulative sums of sums of noisy bins (Lemma III.2).
 
     .. math:: \frac{K (K - 1)}{2}\,v + v_0
 
@@ -114,12 +109,8 @@ def histogram_error(n_bins: int, variance: float, *, total_variance: float = 0.0
     n_bins, variance : int, float
         K, and the noise variance v of a bin.
     total_variance : float, default 0
-        The noise variance of the last prefix, the total: 0 if the total is public, and ``n_bins * variance``
+        The noise variance of the last one, the total: 0 if the total is public, and ``n_bins * variance``
         (:math:`K (K + 1)\,v / 2` in all) if it is the sum of all bins.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -142,7 +133,7 @@ def tree_error(
     n_bins: int | None = None,
     total_variance: float = 0.0,
 ) -> float:
-    r"""Compute the squared error, summed over prefixes, of sums of the fewest nodes (Theorem IV.1).
+    r"""Compute the squared error of all cumulative sums of sums of the fewest nodes (Theorem IV.1).
 
     .. math:: \sum_{i=1}^m w_i v_i + v_0, \qquad\text{which is}\qquad
               \frac K 2 \sum_{i=1}^m (n_i - 1)\,v_i + v_0 \quad\text{if } n_1 \cdots n_m = K.
@@ -164,12 +155,6 @@ def tree_error(
     float
         In squared counts. It is exact with padding, too.
 
-    Raises
-    ------
-    ArgumentError
-        If a branching factor is not an integer of at least 2, their product is below `n_bins`, there is not
-        one variance for each level, or one is negative or not finite.
-
     Examples
     --------
     Two levels of 16 share an epsilon of 1, 256 bins:
@@ -188,16 +173,16 @@ def tree_error(
 
 
 def refined_error(branching: Sequence[int], variances: npt.ArrayLike) -> float:
-    r"""Compute the squared error, summed over prefixes, of averaged left and right covers (Lemma IV.4).
+    r"""Compute the squared error of all cumulative sums of averaged left and right covers (Lemma IV.4).
 
     Each node is first averaged with the sum of its children, by inverse variance, from the leaves up:
 
     .. math:: \frac 1 {V_i} = \frac 1 {v_i} + \frac 1 {n_{i+1} V_{i+1}}, \qquad V_m = v_m.
 
     Then :math:`C_t` is estimated by the mean of two sums: the nodes left of t, and N minus the nodes right of
-    it. These use disjoint subtrees. A prefix that ends between two children of level i has the variance
-    :math:`\frac14 \bigl(V_i + \sum_{j \le i} (n_j - 1) V_j\bigr)`, and there are
-    :math:`(n_i - 1)\,n_1 \cdots n_{i-1}` such prefixes, so the sum is
+    it. These use disjoint subtrees. A cumulative sum that ends between two children of level i has the
+    variance :math:`\frac14 \bigl(V_i + \sum_{j \le i} (n_j - 1) V_j\bigr)`, and there are :math:`(n_i -
+    1)\,n_1 \cdots n_{i-1}` of these, so the sum is
 
     .. math:: \frac K 4 \sum_{i=1}^m (n_i - 1)\,V_i.
 
@@ -212,11 +197,6 @@ def refined_error(branching: Sequence[int], variances: npt.ArrayLike) -> float:
     -------
     float
         In squared counts: at most half of `tree_error`. Least squares on the whole tree is better still.
-
-    Raises
-    ------
-    ArgumentError
-        As `tree_error`.
 
     Examples
     --------
@@ -235,14 +215,14 @@ def refined_error(branching: Sequence[int], variances: npt.ArrayLike) -> float:
 
 
 def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int, ...]:
-    """Count how many nodes of each level all prefixes but the last use together, :math:`w_i`.
+    """Count how many nodes of each level all cumulative sums but the last use together, :math:`w_i`.
 
     `branching` and `n_bins` are those of `tree_error`. The result is exact, for each level below the root.
 
     Examples
     --------
-    The prefixes of 6 bins but the last end at 01, 02, 10, 11, 12 in the radix of the tree; of 5 bins, at 01,
-    02, 10, 11:
+    The cumulative sums of 6 bins but the last end at 01, 02, 10, 11, 12 in the radix of the tree; of 5 bins,
+    at 01, 02, 10, 11:
 
     >>> level_uses([2, 3]), level_uses([2, 3], n_bins=5)
     ((3, 6), (2, 4))
@@ -291,12 +271,7 @@ def optimal_budgets(branching: Sequence[int], epsilon: float, *, n_bins: int | N
     Returns
     -------
     numpy.ndarray, shape (len(branching),)
-        Their sum is `epsilon`. A level gets 0 if no prefix but the last uses it.
-
-    Raises
-    ------
-    ArgumentError
-        If the branching factors are too small or not integers, or `epsilon` is not a positive number.
+        Their sum is `epsilon`. A level gets 0 if no cumulative sum but the last uses it.
 
     Examples
     --------
@@ -323,11 +298,6 @@ def optimal_branching(budgets: npt.ArrayLike, n_bins: int) -> FloatArray:
     -------
     numpy.ndarray, shape (m,)
         Positive, with the product K. A factor below 2 belongs to no tree: its level has too little budget.
-
-    Raises
-    ------
-    ArgumentError
-        If `budgets` is not a list of positive numbers or `n_bins` not a positive integer.
 
     Examples
     --------
@@ -368,14 +338,8 @@ def optimal_real_tree(n_bins: int, height: int, *, epsilon: float = 1.0) -> tupl
     Returns
     -------
     factor, error : float
-        The branching factor of every level and the squared error, summed over prefixes, in squared counts,
+        The branching factor of every level and the squared error of all cumulative sums in squared counts,
         with a public total and continuous Laplace noise for replaced rows.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of its range, or the factor would be below 3. The theorem needs factors of at
-        least 3: for 4 bins and two levels, (1 + x, 4 / (1 + x)) is better than (2, 2) for all small x > 0.
 
     Examples
     --------
@@ -399,10 +363,6 @@ def best_branching_factor() -> float:
     It minimises :math:`(\beta - 1) / (\log\beta)^3`, and solves :math:`\log\beta = 3 (\beta - 1) / \beta`.
     With :math:`u = -3 / \beta` this is :math:`u e^u = -3 e^{-3}`, so :math:`\beta^* = -3 / W(-3 e^{-3})`
     with Lambert's function W (whose other branch gives :math:`\beta = 1`).
-
-    Returns
-    -------
-    float
 
     Examples
     --------

@@ -43,11 +43,6 @@ def error_bounds(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> p
         ``upper``, in counts, each followed by its source. The error is :math:`\alpha`-mRMSE: the largest
         over all counts w and nodes of :math:`\sqrt{E \max(|\tilde w - w| - \alpha w, 0)^2}`.
 
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of its range.
-
     Notes
     -----
     **Privacy**: a function of the tree and of parameters, which are public.

@@ -168,11 +168,6 @@ def packing_threshold(tree: Tree, *, epsilon: float, delta: float = 0.0, alpha: 
         :math:`\alpha \max(w, \tau_u)`, each with a probability of at least :math:`1 - \eta`, the largest
         :math:`\tau_u` is above this, or 0. It is 0 where nothing is known.
 
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of its range.
-
     Examples
     --------
     The published lemma gives less:

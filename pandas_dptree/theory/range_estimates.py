@@ -30,7 +30,7 @@ __all__ = [
     "interval_estimates",
 ]
 
-Queries = Literal["prefixes", "intervals"]
+Queries = Literal["cumulative", "intervals"]
 
 
 class NodeRange(NamedTuple):
@@ -58,11 +58,6 @@ def cover(tree: Tree, start: int, stop: int, *, with_root: bool = True) -> list[
     -------
     list of NodeRange
         From left to right, at most two ranges per level; empty if `start` equals `stop`.
-
-    Raises
-    ------
-    ArgumentError
-        If `start` and `stop` are not such integers, or the tree is not level-uniform.
 
     Examples
     --------
@@ -92,9 +87,9 @@ class IntervalEstimate:
 
     Attributes
     ----------
-    method : {"cover", "prefixes", "complement"}
-        The sum of the interval's own cover; the difference of two prefix sums, in which shared nodes cancel;
-        or the total minus what lies outside.
+    method : {"cover", "cumulative", "complement"}
+        The sum of the interval's own cover; the difference of two cumulative sums, in which shared nodes
+        cancel; or the total minus what lies outside.
     value, variance : float
     """
 
@@ -129,11 +124,6 @@ def interval_estimates(
     list of IntervalEstimate
         By ascending variance; without "complement" if the root was not measured.
 
-    Raises
-    ------
-    ArgumentError
-        If the tree is not level-uniform or another argument does not fit it.
-
     Examples
     --------
     The textbook example f(1, 6) = f(1, 4) + f(5, 6) = f(1, 8) − f(7, 8), with 8 bins and a known total:
@@ -141,7 +131,7 @@ def interval_estimates(
     >>> tree, noise = Tree.from_branching([2, 2, 2]), [0.0, 1.0, 1.0, 1.0]
     >>> counts = tree.roll_up(np.array([1, 2, 3, 4, 5, 6, 7, 8]))
     >>> [(found.method, found.variance) for found in interval_estimates(tree, counts, noise, 0, 6)]
-    [('complement', 1.0), ('cover', 2.0), ('prefixes', 2.0)]
+    [('complement', 1.0), ('cover', 2.0), ('cumulative', 2.0)]
     """
     check_levels(tree, "measurements", measurements)
     noise = every_node(tree, checked_noise(tree, noise_variances))
@@ -154,7 +144,7 @@ def interval_estimates(
     bins = tree.n_leaves
     covers = {
         "cover": nodes(1, start, stop),
-        "prefixes": nodes(1, 0, stop) + nodes(-1, 0, start),
+        "cumulative": nodes(1, 0, stop) + nodes(-1, 0, start),
         "complement": nodes(1, 0, bins) + nodes(-1, 0, start) + nodes(-1, stop, bins),
     }
     if not has_total:
@@ -188,15 +178,17 @@ def _net(signed: Sequence[tuple[int, NodeRange]]) -> Iterator[tuple[int, NodeRan
             yield sign, NodeRange(here[0], here[1], after[1])
 
 
-def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Queries = "prefixes") -> float:
-    r"""Bound the expected largest absolute error over all prefixes, or all intervals, of a noisy tree.
+def expected_maximum_bound(
+    tree: Tree, noise_scales: Sequence[float], queries: Queries = "cumulative"
+) -> float:
+    r"""Bound the expected largest absolute error over all cumulative sums, or all intervals, of a noisy tree.
 
-    Each prefix or interval is the sum of its `cover`. The nodes of level :math:`l` have independent Laplace
-    noise of scale :math:`b_l`. The result is the smaller of two bounds.
+    Each cumulative sum or interval is the sum of its `cover`. The nodes of level :math:`l` have independent
+    Laplace noise of scale :math:`b_l`. The result is the smaller of two bounds.
 
     *From the largest noise.* The largest absolute value of :math:`M` Laplace variables has the expectation
-    :math:`b \sum_{i \le M} 1/i \le b (1 + \ln M)`. A prefix's cover has at most :math:`n_l - 1` of the
-    :math:`M_l` nodes of a level, an interval's cover twice as many. So the error is at most
+    :math:`b \sum_{i \le M} 1/i \le b (1 + \ln M)`. The cover of a cumulative sum has at most :math:`n_l - 1`
+    of the :math:`M_l` nodes of a level, an interval's cover twice as many. So the error is at most
     :math:`\sum_l k (n_l - 1)\, b_l (1 + \ln M_l)`, with :math:`k` = 1 or 2.
 
     *From the moments.* For :math:`0 < \lambda < 1 / \max b_l` a node's noise :math:`Z` has
@@ -206,11 +198,12 @@ def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Q
     .. math:: E \max_t |e_t| \le \frac1\lambda \ln \sum_t E (e^{\lambda e_t} + e^{-\lambda e_t})
               \le \frac1\lambda \ln \Bigl( 2 q_0 + 2 \prod_l \bigl(1 + q_l + … + q_l^{n_l - 1}\bigr)^k \Bigr).
 
-    For prefixes the product equals the sum: the digits of :math:`t` in the mixed radix :math:`n_1, …, n_m`
-    are the numbers of nodes of each level in its cover. The cover of an interval has, on each level, no more
-    nodes than two covers together: that of the prefix with the same end, and that of the suffix with the same
-    start. Such a pair is one of the terms of the squared product. :math:`q_0` is the term of the whole range,
-    :math:`q_1^{n_1}` if the root was not measured. The bound is minimised over many :math:`\lambda`.
+    For cumulative sums the product equals the sum: the digits of :math:`t` in the mixed radix :math:`n_1, …,
+    n_m` are the numbers of nodes of each level in its cover. The cover of an interval has, on each level, no
+    more nodes than two covers together: that of the cumulative sum with the same end, and that of the suffix
+    with the same start. Such a pair is one of the terms of the squared product. :math:`q_0` is the term of
+    the whole range, :math:`q_1^{n_1}` if the root was not measured. The bound is minimised over many
+    :math:`\lambda`.
 
     For the binary tree over :math:`M \ge 4` bins, root included, with :math:`d = \log_2 M + 1` levels of
     scale :math:`d / \varepsilon`, the choice :math:`\lambda = \varepsilon / (\sqrt2\, d)` gives
@@ -229,17 +222,12 @@ def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Q
     noise_scales : sequence of float
         For each level, the scale :math:`b_l` of its Laplace noise, in counts: 0 if the counts are known,
         ``inf`` for a root that was not measured. Both bounds also hold for discrete Laplace noise.
-    queries : {"prefixes", "intervals"}
+    queries : {"cumulative", "intervals"}
 
     Returns
     -------
     float
         In counts.
-
-    Raises
-    ------
-    ArgumentError
-        If the tree is not level-uniform, a scale is negative or not finite, or `queries` is unknown.
 
     Examples
     --------
@@ -249,10 +237,12 @@ def expected_maximum_bound(tree: Tree, noise_scales: Sequence[float], queries: Q
     """
     if queries not in get_args(Queries):
         raise ArgumentError(
-            "queries", f"must be 'prefixes' or 'intervals', not {quote(queries)}.", hint='queries="prefixes".'
+            "queries",
+            f"must be 'cumulative' or 'intervals', not {quote(queries)}.",
+            hint='queries="cumulative".',
         )
     branching, scales = branching_of(tree), _checked_scales(tree, noise_scales)
-    sides = 1 if queries == "prefixes" else 2
+    sides = 1 if queries == "cumulative" else 2
     has_total = math.isfinite(scales[0])
     total = (scales[0], 1) if has_total else (scales[1], branching[0])
     largest = max([total[0], *scales[1:]])

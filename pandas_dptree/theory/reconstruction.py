@@ -1,9 +1,9 @@
 """Cumulative counts from the noisy counts of a level-uniform tree.
 
-The leaves of the tree are the bins, in order. Prefix sum :math:`t` counts the bins 1 … t. All prefix sums
-are computed together, one level at a time from the root. In every function a level's noise variances are a
-number, or one per node; the root's is 0 if the total is known and ``inf`` if it was not measured. The noises
-are independent.
+The leaves of the tree are the bins, in order. Cumulative sum :math:`t` counts the bins 1 … t. All cumulative
+sums are computed together, one level at a time from the root. In every function a level's noise variances are
+a number, or one per node; the root's is 0 if the total is known and ``inf`` if it was not measured. The
+noises are independent.
 
 **Privacy**: post-processing of noisy numbers and the tree.
 """
@@ -34,7 +34,7 @@ __all__ = [
     "check_levels",
     "checked_noise",
     "every_node",
-    "least_squares_prefixes",
+    "least_squares_sums",
     "left_cover",
     "left_cover_variances",
 ]
@@ -44,9 +44,9 @@ CoverWeights = Literal["precision", "equal"]
 
 
 def left_cover(tree: Tree, values: Sequence[Values | None]) -> Values:
-    """Sum level values over the left cover of every prefix: the fewest nodes that make it up.
+    """Sum level values over the left cover of every cumulative sum: the fewest nodes that make it up.
 
-    For the prefix that ends before leaf `t`, these are the preceding siblings of the nodes on the path from
+    For the sum that ends before leaf `t`, these are the preceding siblings of the nodes on the path from
     the root to leaf `t` (Rameshwar, Tandon & Sharma, "Optimal tree-based mechanisms for differentially
     private approximate CDFs", 2024, Lemma IV.1); for the whole range it is the root.
 
@@ -62,11 +62,6 @@ def left_cover(tree: Tree, values: Sequence[Values | None]) -> Values:
     -------
     numpy.ndarray, shape (n_leaves,)
         Sums over the bins 1 … t for t = 1 … n_leaves. Integers stay integers.
-
-    Raises
-    ------
-    ArgumentError
-        If the tree is not level-uniform, or a level is missing or does not have one value per node.
 
     Examples
     --------
@@ -86,19 +81,15 @@ def left_cover(tree: Tree, values: Sequence[Values | None]) -> Values:
 
 
 def left_cover_variances(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> FloatArray:
-    r"""Compute the variance of every prefix sum of `left_cover`.
+    r"""Compute the variance of every cumulative sum of `left_cover`.
 
     With a known total, level variances :math:`v_l` and branching :math:`n_1, …, n_m`, their mean over the
-    prefixes is :math:`\sum_l v_l (n_l - 1) / 2` (Theorem IV.1 for any level variances).
+    cumulative sums is :math:`\sum_l v_l (n_l - 1) / 2` (Theorem IV.1 for any level variances).
 
     Parameters
     ----------
     tree, noise_variances : Tree, sequence of array_like
         Level-uniform, and the variance of the measurements of each level.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
 
     Examples
     --------
@@ -116,11 +107,11 @@ def average_covers(
     *,
     weights: CoverWeights = "precision",
 ) -> FloatArray:
-    r"""Estimate every prefix sum from both sides: its own cover, and the total minus the cover of the rest.
+    r"""Estimate every cumulative sum from both sides: its cover, and the total minus the cover of the rest.
 
-    First every node is averaged with what is below it, which leaves variances :math:`V_l`; with equal
-    noise :math:`v` and branching :math:`b` on m levels, :math:`V_l = v / \sum_{j=0}^{m-l} b^{-j}`
-    (Rameshwar, Tandon & Sharma, 2024, Proposition B.1). The nodes left and right of a prefix's end share no
+    First every node is averaged with what is below it, which leaves variances :math:`V_l`; with equal noise
+    :math:`v` and branching :math:`b` on m levels, :math:`V_l = v / \sum_{j=0}^{m-l} b^{-j}` (Rameshwar,
+    Tandon & Sharma, 2024, Proposition B.1). The nodes left and right of the end of a cumulative sum share no
     measurement, so its two estimates are independent. They are averaged.
 
     Parameters
@@ -133,15 +124,6 @@ def average_covers(
         Of the two estimates: in proportion to their precisions, which is best, or one half each, as in the
         paper's Appendix B.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
-
-    Raises
-    ------
-    ArgumentError
-        If `weights` is unknown, or "equal" without a measured total; or if the tree, a level or a variance
-        does not fit.
 
     Examples
     --------
@@ -162,19 +144,15 @@ def average_covers(
 def average_covers_variances(
     tree: Tree, noise_variances: Sequence[npt.ArrayLike], *, weights: CoverWeights = "precision"
 ) -> FloatArray:
-    r"""Compute the variance of every prefix sum of `average_covers`.
+    r"""Compute the variance of every cumulative sum of `average_covers`.
 
-    With a known total and equal weights, their mean over the prefixes is :math:`\sum_l V_l (n_l - 1) / 4`
-    (Lemma IV.4 for any level variances and branching); with weights by precision it is at most that.
+    With a known total and equal weights, their mean over the cumulative sums is :math:`\sum_l V_l (n_l - 1) /
+    4` (Lemma IV.4 for any level variances and branching); with weights by precision it is at most that.
 
     Parameters
     ----------
     tree, noise_variances, weights
         As for `average_covers`.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
 
     Examples
     --------
@@ -184,25 +162,21 @@ def average_covers_variances(
     return _cover_weights(tree, checked_noise(tree, noise_variances), weights)[1]
 
 
-def least_squares_prefixes(
+def least_squares_sums(
     tree: Tree, measurements: Measurements, noise_variances: Sequence[npt.ArrayLike]
 ) -> FloatArray:
-    """Estimate every prefix sum from all measurements together: unbiased, with the least variance.
+    """Estimate every cumulative sum from all measurements together: unbiased, with the least variance.
 
     Parameters
     ----------
     tree, measurements, noise_variances
         As for `average_covers`.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_leaves,)
-
     Examples
     --------
     >>> tree, noise = Tree.from_branching([2, 2]), [0.0, 1.0, 1.0]
     >>> noisy = [np.array([100]), np.array([60, 42]), np.array([10, 20, 30, 40])]
-    >>> least_squares_prefixes(tree, noisy, noise).round(3).tolist()
+    >>> least_squares_sums(tree, noisy, noise).round(3).tolist()
     [19.667, 49.333, 69.667, 100.0]
     """
     variances = propagate(tree, checked_noise(tree, noise_variances))
@@ -210,14 +184,14 @@ def least_squares_prefixes(
 
 
 def _right_cover(tree: Tree, values: Sequence[Values]) -> Values:
-    """Sum level values over the cover of what follows each prefix: the mirror image of `left_cover`."""
+    """Sum level values over the cover of what follows each leaf: the mirror image of `left_cover`."""
     return np.append(left_cover(tree, [level[::-1] for level in values])[-2::-1], 0)
 
 
 def _cover_weights(
     tree: Tree, noise: Sequence[FloatArray], weights: CoverWeights
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the weight of the right estimate for each prefix, and the variance of the average.
+    """Compute the weight of the right estimate for each cumulative sum, and the variance of the average.
 
     The whole range has only one estimate: the root averaged with what is below it.
     """

@@ -38,11 +38,6 @@ def single_count_error(*, epsilon: float, delta: float = 0.0, alpha: float = 0.0
     float
         In counts: no estimate of a count has a smaller :math:`\alpha`-RMSE for all counts.
 
-    Raises
-    ------
-    ArgumentError
-        If a parameter is out of its range.
-
     Notes
     -----
     An estimate must distinguish m rows from none, with errors beyond :math:`\alpha m` in the one

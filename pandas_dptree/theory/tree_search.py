@@ -84,7 +84,7 @@ class OptimalTree:
     budgets : tuple of float
         The epsilon of each level below the root.
     error : float
-        The squared error, summed over prefixes, in squared counts, with a public total and continuous
+        The squared error of all cumulative sums in squared counts, with a public total and continuous
         Laplace noise of the variance ``8 / budget**2``, which replaced rows need.
     """
 
@@ -101,13 +101,13 @@ def optimal_tree(
     budgets: Literal["even", "optimal"] = "even",
     padding: bool = True,
 ) -> OptimalTree:
-    """Find the level-uniform tree with the least error of prefix sums, with integer branching factors.
+    """Find the level-uniform tree with the least error of cumulative sums, with integer branching factors.
 
-    The error is that of `tree_error`, exact with padding, for the prefixes of the K bins. The search is
-    exhaustive: its bounds never exclude the best tree. With padding the order of the factors matters, and is
-    searched. Another constant in the variance, for other neighbours, does not change the tree. The source,
-    Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private approximate
-    CDFs", 2024, Section V, has no padding but up to the next power of a prime.
+    The error is that of `tree_error`, exact with padding, for the cumulative sums of the K bins. The search
+    is exhaustive: its bounds never exclude the best tree. With padding the order of the factors matters, and
+    is searched. Another constant in the variance, for other neighbours, does not change the tree. The source,
+    Rameshwar, Tandon and Sharma, "Optimal tree-based mechanisms for differentially private approximate CDFs",
+    2024, Section V, has no padding but up to the next power of a prime.
 
     Parameters
     ----------
@@ -128,12 +128,6 @@ def optimal_tree(
     OptimalTree
         One bin needs no level. If order makes no difference, because the product is K, factors ascend from
         the root down.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of its range, no tree of that height has two nodes that are not padding on
-        every level, or, without padding, K has no such factors.
 
     Examples
     --------

@@ -7,22 +7,12 @@ from typing import Any, Unpack
 
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.plans.distribution_search import find_distribution_plan
-from pandas_dptree.plans.options import (
-    DISTRIBUTION,
-    GROUPS,
-    RUNNING,
-    DistributionOptions,
-    taken_from,
-    takes,
-)
-from pandas_dptree.verbs.domains import domain_of
+from pandas_dptree.plans.options import GROUPS, DistributionOptions, takes
+from pandas_dptree.verbs import record_plans
+from pandas_dptree.verbs.record_plans import released
 
-__all__ = ["cdf", "groups_of", "histogram", "quantiles", "range_counts", "release_distribution"]
+__all__ = ["cdf", "histogram", "quantiles", "range_counts", "release_distribution"]
 
 
 @takes(*GROUPS)
@@ -38,7 +28,7 @@ def release_distribution(
     Parameters
     ----------
     frame : dataframe
-        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        The records, one row each: a dataframe of any supported engine.
     column : hashable
         The name of a column of numbers, timestamps or durations.
     bins : int or sequence
@@ -70,25 +60,8 @@ def release_distribution(
     >>> costs.range_counts([(0, 100), (100, 500)]).columns.tolist()
     ['count', 'std_error']
     """
-    plan = find_distribution_plan(
-        column,
-        bins=bins,
-        bounds=options.get("bounds"),
-        domain=groups_of(frame, options.get("by"), options.get("domain")),
-        **taken_from(DISTRIBUTION, options),
-    )
-    return plan.release(frame, **taken_from(RUNNING, options))
-
-
-def groups_of(frame: Any, by: By | None, domain: Any) -> Domain | None:
-    """Make the public domain of the groups of a distribution, as `domain_of` does; None without groups."""
-    if by is not None:
-        return domain_of(frame, by, domain)
-    if domain is not None:
-        raise ArgumentError(
-            "domain", "has no meaning without groups.", hint='name the key columns, for example by=["state"].'
-        )
-    return None
+    found: Distribution = released(record_plans.plan_distribution, frame, column, bins=bins, **options)
+    return found
 
 
 @takes("confidence", *GROUPS)
@@ -131,7 +104,7 @@ def histogram(
 ) -> pd.DataFrame:
     """Count the values of a column in each bin.
 
-    By default, sums over many bins are accurate. If only single bins matter, pass ``tree=[n_bins]``.
+    By default, sums over many bins are accurate. If only single bins matter, pass ``strategy=[n_bins]``.
 
     Parameters
     ----------

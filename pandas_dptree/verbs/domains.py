@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, DomainError, kind_of_object, quote
+from pandas_dptree.errors import ArgumentError, DomainError, quote
 from pandas_dptree.hierarchy.dataframe_libraries import is_supported
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
@@ -19,9 +19,8 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.output.released import Released
-from pandas_dptree.signatures import public
 
-__all__ = ["domain_of", "public_and_private", "released_domain"]
+__all__ = ["domain_of", "hierarchy_of", "released_domain"]
 
 
 def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Domain:
@@ -68,22 +67,24 @@ def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Do
     return derived_domain(by, domain)
 
 
-def public_and_private(
-    frame: Any, by: By, domain: Any, private_keys: Sequence[Hashable] | None
-) -> tuple[Domain | None, PrivateNames | None]:
-    """Make the public domain of a release of records, and check the names of its private keys.
+def hierarchy_of(
+    frame: Any, by: By | PrefixTree, domain: Any, private_keys: Sequence[Hashable] | None
+) -> tuple[Domain | PrefixTree | None, PrivateNames | None]:
+    """Return what can be listed of a hierarchy of records, or all prefixes, and the names of private keys.
 
-    The arguments are those of `tree_counts`. The domain is None if all keys are private, and the names are
-    None if none is.
+    The arguments are those of `tree_counts`. None stands for all keys or for none being private.
     """
+    if isinstance(by, PrefixTree):
+        for name, given in (("domain", domain), ("private_keys", private_keys)):
+            if given is not None:
+                raise ArgumentError(
+                    name,
+                    "cannot be given with a tree of all prefixes: its nodes need no list.",
+                    hint="leave it out; or put the prefixes into a list, before any private keys.",
+                )
+        return by, None
     if private_keys is None:
         return domain_of(frame, by, domain), None
-    if isinstance(by, PrefixTree):
-        raise ArgumentError(
-            "private_keys",
-            "cannot be given with a tree of all prefixes: its nodes need no list.",
-            hint="leave it out; or put the prefixes into a list, followed by the private keys.",
-        )
     levels, names = split_by(by, private_keys)
     if levels:
         return domain_of(frame, levels, domain, names), names
@@ -95,79 +96,8 @@ def public_and_private(
     return None, names
 
 
-@public
 def released_domain(released: pd.DataFrame) -> Domain:
-    """Return the keys of a released table as a public domain.
-
-    It serves for sums, means and quantiles of the same records, for next month's table, or for a join.
-
-    Parameters
-    ----------
-    released : pandas.DataFrame
-        A table of `tree_counts`, `tree_sums`, `tree_means` or `tree_agg`, also of an implicit tree. It may
-        have been filtered, or read back from a file.
-
-    Returns
-    -------
-    Domain
-        Its levels are those of the table, down to the deepest that shows a key. Its leaves are the nodes
-        that the table shows no node below; one above the deepest level is the leaf of a shorter path, to
-        which records belong whose keys are missing below it. Remainders (rows with a missing key, or with
-        ``other``) are no keys. Its `Domain.source` is ``"released"``.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not a released table, has several rows for a node, or rows that lack keys above their level.
-    DomainError
-        If it shows no key.
-
-    See Also
-    --------
-    Domain.keys : the keys of one level as a frame.
-    derived_domain : the domain of levels that are derived from columns.
-
-    Notes
-    -----
-    **Privacy**: this is post-processing of what has been published, and spends nothing. Whether the table was
-    really released cannot be checked: records in the form of a released table would publish their keys.
-
-    A release with this domain has a privacy loss of its own, which adds to that of the release that chose the
-    keys, if it is about the same units. Where that release had its keys from, such as ``"observed"``, is
-    stated in its own ``attrs`` alone.
-
-    A key that is absent is not zero. Records with other keys are dropped, and so are those with further keys
-    below a leaf. So the sum of a node is over the keys shown below it, not over all of its records. If that
-    is not wanted, leave the rows of the finest levels out of the table before: the domain then ends with the
-    coarser level, whose nodes hold all of their records.
-
-    Derived levels, such as the months of `calendar` or the prefixes of an implicit tree, become plain keys:
-    records need columns with their names. Structural zeros become leaves like any other.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import pandas_dptree as dpt
-    >>> records = pd.DataFrame({"zip": ["90210", "94601", "00501"], "cost": [20, 30, 40]})
-    >>> records = records.loc[[0] * 300 + [1] * 200 + [2]]
-    >>> zips = dpt.prefixes("zip", chars=[1, 5], alphabet="0123456789")
-    >>> counts = dpt.tree_counts(records, zips, epsilon=1.0, delta=1e-6)
-    >>> domain = dpt.released_domain(counts)  # or counts.dp.domain()
-    >>> domain.keys(2).values.tolist()
-    [['9', '90210'], ['9', '94601']]
-    >>> records = records.assign(**{"zip/1": records["zip"].str[:1], "zip/5": records["zip"]})
-    >>> sums = dpt.tree_sums(
-    ...     records, ["zip/1", "zip/5"], columns="cost", bounds=(0, 50), epsilon=1.0, domain=domain
-    ... )
-    >>> sums.attrs["dp"]["domain_source"]
-    'released'
-    """
-    if not isinstance(released, pd.DataFrame):
-        raise ArgumentError(
-            "released",
-            f"must be a released table, not {kind_of_object(released)}.",
-            hint="pass the frame that tree_counts, tree_sums, tree_means or tree_agg returned.",
-        )
+    """Return the keys of a released table as a public domain: see `DataFrameAccessor.domain`."""
     table = Released.of(released)
     if all(table.shown(column).error is None for column in table.columns):
         raise ArgumentError(  # it could be exact counts in the same form

@@ -19,12 +19,11 @@ from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
-from pandas_dptree.plans.implicit_search import find_implicit_plan, find_plan_without_list
+from pandas_dptree.plans.implicit_search import find_implicit_plan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
     DISTRIBUTION,
-    IMPLICIT,
     JOINT,
     PLAN,
     SUMS,
@@ -37,7 +36,9 @@ from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations
 from pandas_dptree.verbs.quantities import quantities_of, quantity_of
 
-__all__ = ["plan", "plan_agg", "plan_distribution", "plan_implicit", "plan_means", "plan_sums"]
+__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums"]
+
+AnyTablePlan = AdditivePlan | MultiplicativePlan | ImplicitPlan | ImplicitMultiplicativePlan
 
 
 @overload
@@ -46,12 +47,8 @@ def plan(
 ) -> MultiplicativePlan: ...
 @overload
 def plan(
-    domain: Domain | None,
-    *,
-    private_keys: Sequence[Hashable],
-    mechanism: PrivateMechanism = ...,
-    **options: Unpack[PlanOptions],
-) -> ImplicitPlan: ...
+    domain: PrefixTree, *, mechanism: Multiplicative, **options: Unpack[PlanOptions]
+) -> ImplicitMultiplicativePlan: ...
 @overload
 def plan(
     domain: Domain | Tree,
@@ -65,36 +62,36 @@ def plan(
 ) -> AdditivePlan: ...
 @overload
 def plan(
-    domain: Domain | Tree | None,
+    domain: PrefixTree, *, mechanism: PrivateMechanism = ..., **options: Unpack[PlanOptions]
+) -> ImplicitPlan: ...
+@overload
+def plan(
+    domain: Domain | None,
     *,
-    private_keys: Sequence[Hashable] | None = ...,
-    mechanism: Any = ...,
-    alpha: float | None = ...,
-    column: Hashable | None = ...,
-    bounds: Any = ...,
-    granularity: Any = ...,
+    private_keys: Sequence[Hashable],
+    mechanism: PrivateMechanism = ...,
     **options: Unpack[PlanOptions],
-) -> AdditivePlan | MultiplicativePlan | ImplicitPlan: ...
+) -> ImplicitPlan: ...
 @takes(*PLAN)
 def plan(
-    domain: Domain | Tree | None,
+    domain: Domain | Tree | PrefixTree | None,
     *,
     private_keys: Sequence[Hashable] | None = None,
     column: Hashable | None = None,
     bounds: Any = None,
     granularity: Any = None,
     **options: Any,
-) -> AdditivePlan | MultiplicativePlan | ImplicitPlan:
+) -> AnyTablePlan:
     """Plan a release of counts, or of sums of one column.
 
     **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
 
     Parameters
     ----------
-    domain : Domain or Tree
-        The public hierarchy: its labelled leaves, or only its shape. The levels of a tree without labels are
-        called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for unknown ones. None
-        if all keys are private.
+    domain : Domain, Tree, BitPrefixes or CharPrefixes
+        The public hierarchy: its labelled leaves, only its shape, or all prefixes. The levels of a tree
+        without labels are called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for
+        unknown ones. None if all keys are private.
     private_keys : sequence of hashable, optional
         The columns below those of `domain` whose keys nobody can list, as for `tree_counts`.
     column, bounds, granularity
@@ -104,8 +101,8 @@ def plan(
     Returns
     -------
     AdditivePlan
-        A `MultiplicativePlan` with ``mechanism=Multiplicative(...)``, or if it is better for `alpha`. An
-        `ImplicitPlan` with `private_keys`.
+        With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, or if that
+        is better for `alpha`, a `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
 
     Raises
     ------
@@ -114,25 +111,32 @@ def plan(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> import pandas_dptree as dpt
     >>> tree = dpt.Tree.from_branching([50, 60, 30])
     >>> dpt.plan(tree, rho=0.5, split="uniform").noise_scales.round(3).tolist()
     [2.0, 2.0, 2.0, 2.0]
+    >>> addresses = dpt.prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
+    >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
+    >>> counts = dpt.plan(addresses, epsilon=1.0, delta=1e-6).release(visits)
+    >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()
+    ['10.0.0.1/32']
     """
-    if private_keys is not None:
-        values = {"column": column, "bounds": bounds, "granularity": granularity}
+    values = {"column": column, "bounds": bounds, "granularity": granularity}
+    if private_keys is not None or isinstance(domain, PrefixTree):
         for name, given in values.items():
             if given is not None:
                 raise ArgumentError(
                     name,
-                    "has no meaning with private keys: only records can be counted.",
+                    "has no meaning for keys that nobody can list: only records can be counted.",
                     hint="leave it out; for sums, release the counts first, and then pass "
                     "domain=counts.dp.domain().",
                 )
-        tree = PrivateKeys(
-            columns=check_by(private_keys, argument="private_keys"), domain=cast(Domain | None, domain)
-        )
-        return cast(ImplicitPlan, find_plan_without_list(tree, **options))
+        if private_keys is None:
+            return find_implicit_plan(cast(PrefixTree, domain), **options)
+        columns = check_by(private_keys, argument="private_keys")
+        tree = PrivateKeys(columns=columns, domain=cast(Domain | None, domain))
+        return find_implicit_plan(tree, **options)
     check_public(domain)
     if column is None and (bounds is not None or granularity is not None):
         raise ArgumentError(
@@ -298,75 +302,3 @@ def plan_distribution(
     [8.23]
     """
     return find_distribution_plan(column, bins=bins, bounds=bounds, domain=domain, **options)
-
-
-@overload
-def plan_implicit(
-    tree: PrefixTree,
-    *,
-    mechanism: Multiplicative,
-    **options: Any,
-) -> ImplicitMultiplicativePlan: ...
-@overload
-def plan_implicit(
-    tree: PrefixTree | Domain | None = ...,
-    *,
-    private_keys: Sequence[Hashable] | None = ...,
-    mechanism: PrivateMechanism = ...,
-    **options: Any,
-) -> ImplicitPlan: ...
-@takes(*IMPLICIT)
-def plan_implicit(
-    tree: PrefixTree | Domain | None = None,
-    *,
-    private_keys: Sequence[Hashable] | None = None,
-    mechanism: PrivateMechanism | Multiplicative = "auto",
-    **options: Any,
-) -> ImplicitPlan | ImplicitMultiplicativePlan:
-    """Plan a release of a hierarchy that nobody can list: all prefixes, or private keys.
-
-    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records. A
-    release has a delta, which covers which nodes appear.
-
-    Parameters
-    ----------
-    tree : BitPrefixes, CharPrefixes or Domain
-        From `prefixes` or `binary`; or with `private_keys` the public keys above them, None if there are
-        none.
-    private_keys : sequence of hashable, optional
-        Columns whose keys nobody can list, from the coarsest to the finest, as for `tree_counts`.
-    mechanism : {"auto", "truncated_laplace", "gaussian"} or Multiplicative
-        Noisy counts of the large nodes. Truncated Laplace noise has error bounds that hold for certain;
-        Gaussian noise finds smaller nodes where many levels matter alike. ``"auto"`` chooses the one that
-        finds smaller nodes: it compares the smallest count that is shown with probability 0.95, averaged
-        over the levels. `ImplicitPlan.compare` shows both. `Multiplicative`: counts of prefixes with bounded
-        relative error.
-    **options
-
-    Returns
-    -------
-    ImplicitPlan
-        An `ImplicitMultiplicativePlan` with ``mechanism=Multiplicative(...)``.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used, or has no meaning for the mechanism.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import pandas_dptree as dpt
-    >>> tree = dpt.prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
-    >>> plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6)
-    >>> visits = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.7.7"] * 3})
-    >>> counts = plan.release(visits)
-    >>> counts.loc[counts["level"].eq("ip/32") & ~counts["other"], "ip/32"].tolist()
-    ['10.0.0.1/32']
-    """
-    hierarchy: Any = tree
-    if private_keys is not None:
-        hierarchy = PrivateKeys(
-            columns=check_by(private_keys, argument="private_keys"), domain=cast(Domain | None, tree)
-        )
-    return find_implicit_plan(hierarchy, mechanism, **options)

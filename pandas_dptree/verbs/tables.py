@@ -9,13 +9,10 @@ import pandas as pd
 
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.ingest.frames import check_frame
-from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.implicit_search import find_plan_without_list
-from pandas_dptree.plans.options import COUNTS, JOINT, PLAN, RUNNING, SUMS, Options, taken_from, takes
+from pandas_dptree.plans.options import COUNTS, JOINT, RUNNING, SUMS, Options, takes
+from pandas_dptree.verbs import record_plans
 from pandas_dptree.verbs.aggregations import Aggregation
-from pandas_dptree.verbs.domains import domain_of, public_and_private
-from pandas_dptree.verbs.plans import plan, plan_agg, plan_means, plan_sums
+from pandas_dptree.verbs.record_plans import released
 
 __all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums"]
 
@@ -27,7 +24,7 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     Parameters
     ----------
     frame : dataframe
-        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        The records, one row each: a dataframe of any supported engine.
     by : sequence of hashable, BitPrefixes or CharPrefixes
         The key columns, from the coarsest to the finest; a single one needs no list. Derived levels are
         allowed too: from `calendar`, `cut`, `mapping` or `quadtree`, and in a list from `prefixes` or
@@ -64,16 +61,16 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     **Private keys.** With `private_keys`, the last keys need no list. Only nodes with a large noisy count are
     released, each with a bound on its error; all others are pooled in rows with ``other=True``, so all totals
     are kept. That needs a delta, and `privacy_unit` must be stated: labels are published as they are. See
-    `ImplicitPlan.release` for the table. A key that is absent is not zero.
+    `ImplicitPlan` for the table. A key that is absent is not zero.
 
     **Implicit trees.** A tree of all prefixes, not in a list, needs no domain either, and gives the same kind
-    of table. With `Multiplicative` the nodes that reach a threshold are released, and nothing is pooled; see
-    `ImplicitMultiplicativePlan.release`. Of the options from `split` to `known`, both accept only
-    `split`, `confidence` and `keep_measurements`.
+    of table. Of the options from `split` to `known`, both accept only `split`, `confidence` and
+    `keep`.
 
     **Counts with bounded relative error.** With ``mechanism=Multiplicative(alpha=0.25)`` the table has the
-    columns ``count`` and ``error_bound``, and does not add up. It needs an epsilon and a delta. None of
-    the options from `split` to `known` is accepted. See `MultiplicativePlan.release`.
+    columns ``count`` and ``error_bound``, and does not add up; of all prefixes it shows those that reach a
+    threshold, and pools nothing. It needs an epsilon and a delta, and accepts none of the options from
+    `split` to `known`. See `MultiplicativePlan` and `ImplicitMultiplicativePlan`.
 
     See Also
     --------
@@ -88,15 +85,7 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     >>> list(counts.columns)
     ['level', 'region', 'district', 'count', 'std_error']
     """
-    check_frame(frame)
-    domain, private_keys = options.get("domain"), options.get("private_keys")
-    found: Plan
-    if isinstance(by, PrefixTree) and private_keys is None:
-        found = find_plan_without_list(by, **taken_from((*PLAN, "domain"), options))
-    else:
-        public_keys, private = public_and_private(frame, by, domain, private_keys)
-        found = plan(public_keys, private_keys=private, **taken_from(PLAN, options))
-    table: pd.DataFrame = found.release(frame, **taken_from(RUNNING, options))
+    table: pd.DataFrame = released(record_plans.plan, frame, by, **options)
     return table
 
 
@@ -115,7 +104,7 @@ def tree_sums(
     Parameters
     ----------
     frame : dataframe
-        The records, one row each: pandas, polars (eager or lazy) or pyarrow.
+        The records, one row each: a dataframe of any supported engine.
     by : sequence of hashable
         The key columns, from the coarsest to the finest.
     columns : hashable or list of hashable
@@ -164,11 +153,9 @@ def tree_sums(
     >>> list(sums.columns)
     ['level', 'region', 'cost', 'cost_std_error']
     """
-    check_frame(frame)
-    own = taken_from(SUMS, options)
-    domain = domain_of(frame, by, options.get("domain"))
-    found = plan_sums(domain, columns=columns, bounds=bounds, granularity=granularity, **own)
-    return found.release(frame, **taken_from(RUNNING, options))
+    values = {"columns": columns, "bounds": bounds, "granularity": granularity}
+    table: pd.DataFrame = released(record_plans.plan_sums, frame, by, **values, **options)
+    return table
 
 
 @takes(*JOINT, "domain", *RUNNING)
@@ -203,10 +190,8 @@ def tree_means(
 
     The sums are those of the values' differences from the middle of their bounds, which at least halves the
     noise. A mean is such a sum divided by the released count, plus the middle, and clipped to the bounds. So
-    means times counts add up as the counts do, wherever nothing is clipped or missing. (Quotients of the
-    unbiased estimates, which do not add up, are more accurate by up to a tenth where a count is less than ten
-    of its standard errors, and as accurate above.) The standard error is that of the quotient to first order
-    (the delta method).
+    means times counts add up as the counts do, wherever nothing is clipped or missing. The standard error is
+    that of the quotient to first order (the delta method).
 
     A mean and its error are missing if the released count is less than one, or less than four times its
     standard error: the quotient would be noise, and its error unknown.
@@ -230,11 +215,9 @@ def tree_means(
     >>> list(means.columns)
     ['level', 'region', 'cost', 'cost_std_error', 'count', 'std_error']
     """
-    check_frame(frame)
-    own = taken_from(JOINT, options)
-    domain = domain_of(frame, by, options.get("domain"))
-    found = plan_means(domain, columns=columns, bounds=bounds, granularity=granularity, **own)
-    return found.release(frame, **taken_from(RUNNING, options))
+    values = {"columns": columns, "bounds": bounds, "granularity": granularity}
+    table: pd.DataFrame = released(record_plans.plan_means, frame, by, **values, **options)
+    return table
 
 
 @takes(*JOINT, "domain", *RUNNING)
@@ -290,7 +273,5 @@ def tree_agg(
     >>> list(table.columns)
     ['level', 'region', 'visits', 'visits_std_error', 'cost', 'cost_std_error']
     """
-    check_frame(frame)
-    own = taken_from(JOINT, options)
-    found = plan_agg(domain_of(frame, by, options.get("domain")), aggregations, **own)
-    return found.release(frame, **taken_from(RUNNING, options))
+    table: pd.DataFrame = released(record_plans.plan_agg, frame, by, aggregations, **options)
+    return table

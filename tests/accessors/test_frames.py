@@ -37,3 +37,35 @@ def test_signatures_list_the_options(verb):
     of_series = set(inspect.signature(getattr(pd.Series.dp, verb)).parameters)
     assert options - of_frames <= of_series and not of_frames & of_series
     assert "options" not in of_series and "epsilon" in of_series
+
+
+def test_completion_shows_what_the_data_can_do(tmp_path):
+    frame = pd.DataFrame({"k": ["a", "b"] * 500, "x": 1})
+    options = {"domain": ["a", "b"], "epsilon": 1.0}
+    counts = frame.dp.tree_counts("k", **options)
+    views = {"domain", "level", "plot", "to_file", "to_html"}
+    verbs = {"tree_counts", "plan", "quantiles", "release"}
+    assert verbs <= {*dir(frame.dp)} and not views & {*dir(frame.dp)}
+    quantiles = frame.dp.quantiles("x", 0.5, by=["k"], bounds=(0, 4), **options)
+    for table in (counts, counts.head(1), pd.DataFrame(counts.to_dict("list")), quantiles):
+        assert {*dir(table.dp)} == views
+    for method in (*dir(frame.dp), *dir(counts.dp)):
+        assert hasattr(frame.dp, method) or method == "plot"
+
+
+@pytest.mark.parametrize("by", [["k"], dpt.prefixes("k", chars=[1])])
+@pytest.mark.parametrize("private", [True, False])
+def test_a_plan_takes_what_tree_counts_takes(by, private):
+    frame = pd.DataFrame({"k": ["a", "b"] * 500})
+    options = {"epsilon": 1.0, "delta": 1e-6}
+    if private and isinstance(by, list):
+        options |= {"private_keys": ["k"], "privacy_unit": dpt.ROWS}
+    elif private:
+        with pytest.raises(dpt.ArgumentError, match="cannot be given with a tree of all prefixes"):
+            frame.dp.plan(by, private_keys=["k"], **options)
+        with pytest.raises(dpt.ArgumentError, match="cannot be given with a tree of all prefixes"):
+            frame.dp.plan(by, domain=["a"], **options)
+    elif isinstance(by, list):
+        options["domain"] = ["a", "b"]
+    table = frame.dp.tree_counts(by, rng=rng(1), **options)
+    pd.testing.assert_frame_equal(frame.dp.plan(by, **options).release(frame, rng=rng(1)), table)

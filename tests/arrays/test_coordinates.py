@@ -280,7 +280,7 @@ def test_a_record_more_moves_one_count_of_each_level(world: xr.DataArray, by, se
 @pytest.mark.parametrize("by", [dpt.quadtree("y", "x", depth=2), SQUARES, ["state", MONTHS]])
 def test_what_an_answer_looks_like_is_public(world: xr.DataArray, by) -> None:
     def look(array: xr.DataArray):
-        tree = array.dp.tree_counts(by, epsilon=1.0, confidence=0.9, keep_measurements=True)
+        tree = array.dp.tree_counts(by, epsilon=1.0, confidence=0.9, keep=["measurements"])
         return tree.attrs, [
             {
                 name: (each.dims, each.dtype, str(each.values) if name in group.coords else None)

@@ -61,8 +61,8 @@ def test_distributions_are_those_of_frames(ages: xr.DataArray, options: dict) ->
 def test_the_noise_of_distributions_covers_what_a_unit_can_move(ages: xr.DataArray) -> None:
     """Records of one unit may lie in several distributions: the noise is that for as many in one."""
     for neighbors, factor in (("add_remove", 3), ("replace", 6)):
-        one = ages.dp.cdf("age", edges=EDGES, epsilon=1.0, tree=[4])["std_error"]
-        options = {"epsilon": 1.0, "tree": [4], "max_contributions": 3, "neighbors": neighbors}
+        one = ages.dp.cdf("age", edges=EDGES, epsilon=1.0, strategy=[4])["std_error"]
+        options = {"epsilon": 1.0, "strategy": [4], "max_contributions": 3, "neighbors": neighbors}
         several = ages.dp.cdf("age", edges=EDGES, **options)["std_error"]
         assert np.allclose(several / one, factor, rtol=0.05)
 
@@ -83,7 +83,7 @@ def test_intervals_that_are_not_side_by_side_are_no_bins(ages: xr.DataArray, sec
 
 
 @pytest.mark.parametrize("options", [{"epsilon": 1.0}, {"rho": 0.5, "max_contributions": 3}, {"epsilon": 1.0,
-    "delta": 1e-6, "tree": [2, 2], "neighbors": "replace"}], ids=repr)  # fmt: skip
+    "delta": 1e-6, "strategy": [2, 2], "neighbors": "replace"}], ids=repr)  # fmt: skip
 def test_a_plan_of_a_distribution_releases_any_number_of_arrays(ages: xr.DataArray, options: dict) -> None:
     plan = ages.dp.plan_distribution("age", edges=EDGES, **options)
     assert repr(plan) == repr(arrays.plan_distribution(ages * 0, "age", edges=EDGES, **options))
@@ -184,7 +184,7 @@ def test_no_distributions_at_all(ages: xr.DataArray) -> None:
         ({"max_contributions": 0}, "max_contributions"),
         ({"rng": 3}, "rng"),
         ({"confidence": 2}, "confidence"),
-        ({"tree": "oak"}, "tree"),
+        ({"strategy": "oak"}, "strategy"),
     ],
 )
 def test_distributions_that_cannot_be_made(ages: xr.DataArray, options: dict, match: str) -> None:

@@ -29,7 +29,7 @@ def test_shapes(cube: xr.DataArray) -> None:
 
 def test_what_is_not_measured_is_missing(cube: xr.DataArray) -> None:
     shares = {"city": 1.0}
-    tree = cube.dp.tree_counts(BY, epsilon=1.0, split=shares, keep_measurements=True)
+    tree = cube.dp.tree_counts(BY, epsilon=1.0, split=shares, keep=["measurements"])
     assert np.isnan(level(tree, "state")["measurement"]).all()
     assert np.isnan(level(tree, "state")["noise_scale"]).all()
 

@@ -83,7 +83,7 @@ def test_cells_and_bounds_give_the_same_map(consistency: str) -> None:
     array = xr.concat([picture(16, 8), picture(8, 16).transpose("x", "y").rename(y="x", x="y")], "month")
     array = array.assign_coords(y=np.arange(16) + 0.5, x=np.arange(8) + 0.5)
     options = {
-        "epsilon": 1.0, "consistency": consistency, "confidence": 0.95, "keep_measurements": True,
+        "epsilon": 1.0, "consistency": consistency, "confidence": 0.95, "keep": ["measurements"],
         "split": "uniform",
     }  # fmt: skip
     one, other = (

@@ -93,7 +93,7 @@ def test_each_variable_is_released_as_if_it_were_alone(
 ) -> None:
     if not possible(stated, options):
         return
-    stated_options = {"bounds": MIXED, "keep_measurements": True, "confidence": 0.9, **stated, **options}
+    stated_options = {"bounds": MIXED, "keep": ["measurements"], "confidence": 0.9, **stated, **options}
     rng, alone = np.random.default_rng(5), np.random.default_rng(5)
     tree, planned = (
         hospitals.dp.tree_sums(BY, **stated_options, rng=rng),

@@ -36,7 +36,7 @@ def test_selects_by_keys_above_the_level(cube: xr.DataArray) -> None:
 @pytest.mark.parametrize("consistency", ["none", "linear", "nonnegative", "integer"])
 def test_everything_that_is_asked_for(cube: xr.DataArray, consistency: str) -> None:
     tree = cube.dp.tree_counts(
-        BY, epsilon=1.0, confidence=0.9, keep_measurements=True, split="uniform", consistency=consistency
+        BY, epsilon=1.0, confidence=0.9, keep=["measurements"], split="uniform", consistency=consistency
     )
     plan = cube.dp.plan(BY, epsilon=1.0, split="uniform", consistency=consistency)
     for at, name in enumerate(["total", *BY]):
@@ -63,7 +63,7 @@ def test_without_noise_it_is_groupby(cube: xr.DataArray, name: str) -> None:
     "options",
     [
         {"epsilon": 1.0},
-        {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.9, "keep_measurements": True},
+        {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.9, "keep": ["measurements"]},
         {"rho": 0.1, "split": "nodes", "consistency": "linear"},
         {"epsilon": 0.5, "fit": "adaptive", "neighbors": "replace"},
         {"epsilon": 0.5, "fit": "joint", "consistency": "nonnegative"},
@@ -357,7 +357,7 @@ def test_files(cube: xr.DataArray, world: xr.DataArray, tmp_path, engine: str, n
         "calendar": (world.sum(["y", "x"]), ["state", MONTHS]),
         "map": (world.sum("city").drop_vars("time"), dpt.quadtree("y", "x", depth=2)),
     }[what]
-    options = {"epsilon": 1.0, "confidence": 0.9, "keep_measurements": True, "split": "uniform"}
+    options = {"epsilon": 1.0, "confidence": 0.9, "keep": ["measurements"], "split": "uniform"}
     tree = array.dp.tree_counts(by, **options)
     path = tmp_path / f"tree.{engine}"
     if engine == "zarr":

@@ -14,7 +14,7 @@ BY = ["state", "city"]
 
 def test_types_never_depend_on_the_cells(hospitals: xr.Dataset) -> None:
     def shape(dataset):
-        tree = dataset.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, confidence=0.9, keep_measurements=True)
+        tree = dataset.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, confidence=0.9, keep=["measurements"])
         return tree.attrs, {
             key: {
                 name: (each.dims, each.dtype, each.shape) for name, each in level(tree, key).variables.items()

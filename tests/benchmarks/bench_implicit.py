@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+import pandas_dptree as dpt
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
 from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.verbs.plans import plan_implicit
 from tests.benchmarks.bench_release import peak_gigabytes, seconds
 
 N_ROWS = 1_000_000
@@ -59,10 +59,10 @@ TARGETS = {
 def _release(name: str, up_to_a_factor: bool) -> None:
     frame, tree = CASES[name]()
     if up_to_a_factor:
-        factors = plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism=Multiplicative(alpha=0.25))
+        factors = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism=Multiplicative(alpha=0.25))
         release, unseen = factors.release, factors.largest_unseen
     else:
-        plan = plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace", split="uniform")
+        plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace", split="uniform")
         release, unseen = plan.release, plan.noise.largest_unseen[-1]
     print(seconds(lambda: release(frame)))
     print(peak_gigabytes())

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import pandas_dptree as dpt
-from pandas_dptree.estimation.consistency import Consistency, Fit
+from pandas_dptree.estimation.estimators import Consistency, Fit
 
 BY = ["state", "county", "city"]
 MILLION, TEN_MILLION = [100, 100, 100], [100, 100, 1000]

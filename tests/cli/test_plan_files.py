@@ -64,7 +64,7 @@ def test_a_plan_for_a_target(files, capsys):
 
 def test_a_plan_for_a_column_is_released(files, public, capsys):
     plan = ["--out", str(files / "plan.json"), "--column", "cost", "--bounds", "0", "500", "--epsilon", "1",
-            "--confidence", "0.95", "--keep-measurements", "--structural-zeros", "closed"]  # fmt: skip
+            "--confidence", "0.95", "--keep", "measurements", "--structural-zeros", "closed"]  # fmt: skip
     assert run(files, "plan", *plan, domain="flagged.csv") == 0
     assert "for sums of 'cost'" in capsys.readouterr().out
     release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out",

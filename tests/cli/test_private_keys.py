@@ -90,8 +90,8 @@ def test_all_keys_may_be_private(shell):
          {"mechanism": "truncated_laplace", "split": "doubling"}),
         (["--mechanism", "gaussian", "--split", "uniform", "--confidence", "0.9"],
          {"mechanism": "gaussian", "split": "uniform", "confidence": 0.9}),
-        (["--neighbors", "replace", "--keep-measurements"],
-         {"neighbors": "replace", "keep_measurements": True}),
+        (["--neighbors", "replace", "--keep", "measurements"],
+         {"neighbors": "replace", "keep": ["measurements"]}),
         ([f"--share={level}" for level in ("total=0.1", "region=0.2", "district=0.3", "clinic=0.4")],
          {"split": {"total": 0.1, "region": 0.2, "district": 0.3, "clinic": 0.4}}),
         (["--each-row"], {"privacy_unit": dpt.ROWS, "max_contributions": None}),
@@ -113,7 +113,7 @@ def test_each_option_reaches_the_plan_and_its_file_is_released(shell, more, opti
     table = dpt.read_file("out.csv")
     assert table.attrs["dp"]["digest"] == expected.digest
     assert ("error_bound" in table) == (expected.noise.name == "gaussian_thresholds")
-    assert ("measurement" in table) == ("--keep-measurements" in more)
+    assert ("measurement" in table) == ("--keep" in more)
     restored = dpt.Plan.from_dict(json.loads(table.attrs["dp_plan"]), regions())
     assert isinstance(restored, ImplicitPlan) and restored.to_dict() == expected.to_dict()
 

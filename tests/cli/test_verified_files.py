@@ -11,7 +11,7 @@ from tests.helpers_verify import BY, PLACES, records
 
 DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
 PLANS = {
-    "counts": (partial(dpt.plan, DOMAIN, epsilon=1.0, confidence=0.9, keep_measurements=True), 0),
+    "counts": (partial(dpt.plan, DOMAIN, epsilon=1.0, confidence=0.9, keep=["measurements"]), 0),
     "a sum": (partial(dpt.plan, DOMAIN, column="cost", bounds=(0, 50), epsilon=1.0), 0),
     "sums": (
         partial(dpt.plan_sums, DOMAIN, columns=["cost", "age"], 
@@ -20,7 +20,7 @@ PLANS = {
     "means": (
         partial(
             dpt.plan_means, DOMAIN, columns="cost", bounds=(0, 50), epsilon=1.0, delta=1e-6,
-            keep_measurements=True,
+            keep=["measurements"],
         ),
         0,
     ),
@@ -38,7 +38,7 @@ PLANS = {
     "distribution": (
         partial(dpt.plan_distribution, "cost", bins=[0, 10, 50], domain=DOMAIN, epsilon=1.0), 3
     ),
-    "implicit": (partial(dpt.plan_implicit, dpt.binary("person", bits=8), epsilon=1.0, delta=1e-6), 3),
+    "implicit": (partial(dpt.plan, dpt.binary("person", bits=8), epsilon=1.0, delta=1e-6), 3),
     "private keys": (
         partial(dpt.plan, None, private_keys=BY, epsilon=1.0, delta=1e-6, privacy_unit=dpt.ROWS), 3
     ),

@@ -67,7 +67,7 @@ def random_plan(seed):
         "consistency": choose.choice(["none", "linear", "nonnegative", "integer"]),
         "objective": choose.choice(["levels", "cells", "worst"]),
         "confidence": choose.choice([None, 0.9]),
-        "keep_measurements": choose.random() < 0.3,
+        "keep": ["measurements"] if choose.random() < 0.3 else [],
     }
     bounds = choose.choice([(0, 50), (-20, 50), (-30, 30)])
     aggregations = {
@@ -262,7 +262,7 @@ def test_sums_are_added_in_whole_units(tmp_path):
         "column": "cost",
         "bounds": (0, 50),
         "granularity": 0.01,
-        "keep_measurements": True,
+        "keep": ["measurements"],
         "confidence": 0.9,
     }
     stored, rows = released(dpt.plan(domain, rho=0.1, **options))

@@ -1,15 +1,16 @@
-"""Prefix sums from a factorization: exact without noise, variances as predicted, near the least error."""
+"""Cumulative sums from a factorization: exact without noise, variances as predicted, near the least error."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from pandas_dptree.distribution.factorization import prefix_estimates, prefix_rmse, prefix_variances
-from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy, measure_prefix_sums
+from pandas_dptree.distribution.factorization import cumulative_estimates, cumulative_variances
 from pandas_dptree.mechanisms.sampling import byte_source, discrete_gaussian
+from pandas_dptree.mechanisms.weighted_sums import WeightedSums, measure_weighted_sums
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_distribution import exactly, matrix
@@ -17,7 +18,13 @@ from tests.helpers_distribution import exactly, matrix
 HALF = PrivacyLoss(rho=0.5)
 
 
-def dense_covariance(strategy: PrefixStrategy) -> np.ndarray:
+def error_of(sums: WeightedSums, loss: PrivacyLoss, *, known_total: bool = False, **unit: Any) -> float:
+    """Predict the root of the mean variance of a release."""
+    variances = cumulative_variances(sums, sums.noise_scale(loss, **unit), known_total=known_total)
+    return math.sqrt(variances.mean())
+
+
+def dense_covariance(strategy: WeightedSums) -> np.ndarray:
     """The covariance of the estimates for noise of variance 1, by a dense inverse."""
     rows = np.cumsum(np.linalg.inv(np.array(matrix(strategy), dtype=float)), axis=0)
     return rows @ rows.T
@@ -27,48 +34,48 @@ def dense_covariance(strategy: PrefixStrategy) -> np.ndarray:
 
 
 @each("n_bins", [1, 2, 3, 7, 64, 1_000])
-def test_without_noise_the_estimates_are_the_prefix_sums(n_bins: int) -> None:
-    strategy = PrefixStrategy(n_bins)
+def test_without_noise_the_estimates_are_the_cumulative_sums(n_bins: int) -> None:
+    strategy = WeightedSums(n_bins)
     counts = np.random.default_rng(n_bins).integers(0, 10**6, n_bins)
     measured = exactly(strategy, counts)
-    assert prefix_estimates(strategy, measured) == pytest.approx(np.cumsum(counts), abs=1e-6)
-    known = prefix_estimates(strategy, measured, total=int(counts.sum()) + 100)
+    assert cumulative_estimates(strategy, measured) == pytest.approx(np.cumsum(counts), abs=1e-6)
+    known = cumulative_estimates(strategy, measured, total=int(counts.sum()) + 100)
     assert known[-1] == pytest.approx(counts.sum() + 100)
 
 
 @each("n_bins", [1, 2, 3, 7, 16, 33, 100])
 def test_variances_are_those_of_the_dense_inverse(n_bins: int) -> None:
-    strategy = PrefixStrategy(n_bins, 10)
+    strategy = WeightedSums(n_bins, 10)
     covariance = dense_covariance(strategy)
     free, last = np.diag(covariance), covariance[:, -1]
     scale = 1e6
-    assert prefix_variances(strategy, scale) / scale**2 == pytest.approx(free, rel=1e-9)
-    known = prefix_variances(strategy, scale, known_total=True) / scale**2
+    assert cumulative_variances(strategy, scale) / scale**2 == pytest.approx(free, rel=1e-9)
+    known = cumulative_variances(strategy, scale, known_total=True) / scale**2
     assert known == pytest.approx(free - last**2 / last[-1], rel=1e-9, abs=1e-12 * free.max())
     assert known[-1] == 0
 
 
 @pytest.mark.slow  # by default, those of tests/distribution/test_strategy.py are compared
 def test_estimates_are_unbiased_and_vary_as_predicted() -> None:
-    strategy, source, n_runs = PrefixStrategy(24), byte_source(np.random.default_rng(3)), 6_000
+    strategy, source, n_runs = WeightedSums(24), byte_source(np.random.default_rng(3)), 6_000
     counts = np.random.default_rng(4).integers(0, 50, 24)
     truth, scale = np.cumsum(counts), strategy.noise_scale(HALF, neighbors="add_remove")
-    runs = [measure_prefix_sums(strategy, counts, scale, source) for _ in range(n_runs)]
+    runs = [measure_weighted_sums(strategy, counts, scale, source) for _ in range(n_runs)]
     for total in (None, int(truth[-1])):
-        errors = np.array([prefix_estimates(strategy, run, total=total) for run in runs]) - truth
-        variances = prefix_variances(strategy, scale, known_total=total is not None)
+        errors = np.array([cumulative_estimates(strategy, run, total=total) for run in runs]) - truth
+        variances = cumulative_variances(strategy, scale, known_total=total is not None)
         assert (np.abs(errors.mean(axis=0)) <= 4 * np.sqrt(variances / n_runs)).all()
         assert (errors**2).mean() == pytest.approx(variances.mean(), rel=0.02)
         assert (errors**2).mean(axis=0) == pytest.approx(variances, rel=0.08, abs=1e-9)
 
 
 def test_known_totals_are_the_best_linear_correction() -> None:
-    """The dense formula of conditioning on the last prefix sum."""
-    strategy = PrefixStrategy(12)
+    """The dense formula of conditioning on the last cumulative sum."""
+    strategy = WeightedSums(12)
     measured = discrete_gaussian(1e9, 12, byte_source(np.random.default_rng(5)))
-    free, last = prefix_estimates(strategy, measured), dense_covariance(strategy)[:, -1]
+    free, last = cumulative_estimates(strategy, measured), dense_covariance(strategy)[:, -1]
     expected = free - last / last[-1] * (free[-1] - 77.0)
-    assert prefix_estimates(strategy, measured, total=77.0) == pytest.approx(expected, rel=1e-9)
+    assert cumulative_estimates(strategy, measured, total=77.0) == pytest.approx(expected, rel=1e-9)
 
 
 def nuclear_bound(n_bins: int) -> float:
@@ -99,25 +106,25 @@ def test_the_references() -> None:
 
 @each("n_bins", [2, 4, 16, 64, 256])
 def test_no_factorisation_is_much_better(n_bins: int) -> None:
-    error = prefix_rmse(PrefixStrategy(n_bins), HALF, neighbors="add_remove")
+    error = error_of(WeightedSums(n_bins), HALF, neighbors="add_remove")
     assert least_error(n_bins) < error < least_error(n_bins) * 1.004
 
 
 def test_figures() -> None:
-    strategy = PrefixStrategy(256)
-    assert prefix_rmse(strategy, HALF, neighbors="add_remove") == pytest.approx(2.529, abs=1e-3)
-    assert prefix_rmse(strategy, HALF, neighbors="add_remove", known_total=True) == pytest.approx(
+    strategy = WeightedSums(256)
+    assert error_of(strategy, HALF, neighbors="add_remove") == pytest.approx(2.529, abs=1e-3)
+    assert error_of(strategy, HALF, neighbors="add_remove", known_total=True) == pytest.approx(
         2.360, abs=1e-3
     )
     for n_bins in (1_024, 16_384):
-        error = prefix_rmse(PrefixStrategy(n_bins), HALF, neighbors="add_remove")
+        error = error_of(WeightedSums(n_bins), HALF, neighbors="add_remove")
         assert nuclear_bound(n_bins) < error < 1.02 * nuclear_bound(n_bins)
 
 
 def test_errors_scale_as_the_sensitivity_does() -> None:
-    strategy = PrefixStrategy(50)
-    error = prefix_rmse(strategy, HALF, neighbors="add_remove")
-    assert prefix_rmse(strategy, HALF, neighbors="replace", max_contributions=3) == pytest.approx(
+    strategy = WeightedSums(50)
+    error = error_of(strategy, HALF, neighbors="add_remove")
+    assert error_of(strategy, HALF, neighbors="replace", max_contributions=3) == pytest.approx(
         3 * math.sqrt(2) * error
     )
-    assert prefix_rmse(strategy, PrivacyLoss(rho=0.005), neighbors="add_remove") == pytest.approx(10 * error)
+    assert error_of(strategy, PrivacyLoss(rho=0.005), neighbors="add_remove") == pytest.approx(10 * error)

@@ -1,4 +1,4 @@
-"""The best tree for prefix sums: beside other trees and splits, lower bounds and simulation."""
+"""The best tree for cumulative sums: beside other trees and splits, lower bounds and simulation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 import scipy.optimize
 from hypothesis import given
 
-from pandas_dptree.distribution.optimal import PrefixTree, best_tree, linear_prefix_shares, prefix_lower_bound
-from pandas_dptree.distribution.prefix import mean_prefix_variance, prefix_variances
+from pandas_dptree import theory
+from pandas_dptree.distribution.cumulative import cumulative_variances, padded_variances
+from pandas_dptree.distribution.optimal import BinTree, best_tree, linear_shares
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Gaussian, Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
-from tests.helpers_cases import each
 from tests.helpers_privacy import ONE_ROW
 
 EPSILON, RHO = PrivacyLoss(epsilon=1.0), PrivacyLoss(rho=0.5)
@@ -42,7 +42,7 @@ def test_linear_shares_are_the_best_there_are(branching, data):
     def cost(shares: np.ndarray) -> float:
         return float((energies / np.cumsum((leaves * shares)[::-1])[::-1]).sum())
 
-    shares = linear_prefix_shares(leaves[:, None], energies[:, None])[:, 0]
+    shares = linear_shares(leaves[:, None], energies[:, None])[:, 0]
     solved = scipy.optimize.minimize(
         lambda roots: cost(roots**2 / (roots**2).sum()),
         np.ones(n_levels),
@@ -56,23 +56,12 @@ def test_linear_shares_are_the_best_there_are(branching, data):
 
 
 def test_a_known_total_is_not_measured():
-    shares = linear_prefix_shares(np.array([[8.0], [4.0], [1.0]]), np.array([[0.0], [1.0], [1.0]]))
+    shares = linear_shares(np.array([[8.0], [4.0], [1.0]]), np.array([[0.0], [1.0], [1.0]]))
     assert shares[0, 0] == 0.0
 
 
-@each("n_bins", [1, 2, 7, 256])
-def test_lower_bound_is_the_singular_value_bound(n_bins):
-    sums = np.tri(n_bins)
-    bound = np.linalg.svd(sums, compute_uv=False).sum() / n_bins
-    assert prefix_lower_bound(n_bins) == pytest.approx(bound)
-    assert prefix_lower_bound(n_bins, 4.0) == pytest.approx(2 * bound)
-    centred = sums - sums.mean(axis=1, keepdims=True)
-    known = np.linalg.svd(centred, compute_uv=False).sum() / math.sqrt(n_bins * max(n_bins - 1, 1))
-    assert prefix_lower_bound(n_bins, total_known=True) == pytest.approx(known, abs=1e-12)
-
-
 @functools.cache
-def tree_for(n_bins: int, noise: AdditiveNoise, loss: PrivacyLoss, **options: bool) -> PrefixTree:
+def tree_for(n_bins: int, noise: AdditiveNoise, loss: PrivacyLoss, **options: bool) -> BinTree:
     return best_tree(n_bins, noise=noise, loss=loss, sensitivity=ONE_ROW, **options)
 
 
@@ -80,13 +69,10 @@ def tree_for(n_bins: int, noise: AdditiveNoise, loss: PrivacyLoss, **options: bo
     ("n_bins", "noise", "loss", "options", "error"),
     [
         (256, Laplace(), EPSILON, {}, 8.24),
-        (256, Laplace(), EPSILON, {"padding": False}, 8.363),
         (256, Laplace(), EPSILON, {"total_known": True}, 6.25),
         (1024, Laplace(), EPSILON, {}, 10.76),
-        (1024, Laplace(), EPSILON, {"padding": False}, 10.856),
         slowly(65536, Laplace(), EPSILON, {}, 20.13),
         (256, Gaussian(), RHO, {}, 2.956),
-        (256, Gaussian(), RHO, {"padding": False}, 2.978),
         (256, Gaussian(), RHO, {"total_known": True}, 2.519),
     ],
 )
@@ -104,12 +90,11 @@ def test_errors_of_the_best_trees(n_bins, noise, loss, options, error):
     ],
 )
 @pytest.mark.parametrize("total_known", [False, True])
-@pytest.mark.parametrize("padding", [False, True])
 @pytest.mark.parametrize("n_bins", [1, 2, 3, 17, slowly(64), slowly(97), slowly(210)])
-def test_error_is_what_the_tree_gives(n_bins, padding, total_known, noise, loss):
-    found = tree_for(n_bins, noise, loss, padding=padding, total_known=total_known)
+def test_error_is_what_the_tree_gives(n_bins, total_known, noise, loss):
+    found = tree_for(n_bins, noise, loss, total_known=total_known)
     size = math.prod(found.branching)
-    assert size == n_bins if not padding else size >= n_bins
+    assert size >= n_bins
     assert (size - n_bins) * found.branching[0] < size  # no child of the root is empty
     assert sum(found.shares) == pytest.approx(1.0)
     assert all(share > 0 for share in found.shares[1:])
@@ -121,7 +106,9 @@ def test_error_is_what_the_tree_gives(n_bins, padding, total_known, noise, loss)
         np.where(np.arange(n) * (size // n) < n_bins, v, 0.0)
         for v, n in zip(variances, tree.level_sizes, strict=True)
     ]
-    assert found.error == pytest.approx(math.sqrt(prefix_variances(tree, padded)[:n_bins].mean()), abs=1e-9)
+    assert found.error == pytest.approx(
+        math.sqrt(cumulative_variances(tree, padded)[:n_bins].mean()), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("total_known", [False, True])
@@ -133,7 +120,9 @@ def test_no_tree_of_two_or_three_levels_and_no_split_is_better(n_bins, total_kno
         scales = Laplace().noise_scales(EPSILON, ONE_ROW, shares)
         variances = Laplace().variance(scales)
         variances[0] = 0.0 if total_known else variances[0]
-        return math.sqrt(mean_prefix_variance(tree, variances, n_bins))
+        leaves = np.cumprod([1.0, *tree[::-1]])[::-1, None]
+        with np.errstate(divide="ignore"):
+            return math.sqrt(padded_variances(leaves, 1 / variances[:, None], n_bins)[0])
 
     inner = [(b,) for b in range(2, n_bins)] + [(b, c) for b in range(2, 9) for c in range(2, 9)]
     for lower in inner:
@@ -157,11 +146,10 @@ def test_more_budget_is_never_worse(n_bins, n_budgets, noise, name):
 
 @pytest.mark.parametrize("noise", [Laplace(), Gaussian()], ids=lambda noise: noise.name)
 @pytest.mark.parametrize("n_bins", [5, 36, slowly(100), slowly(256)])
-def test_known_counts_and_padding_help(n_bins, noise):
+def test_a_known_total_helps(n_bins, noise):
     loss = EPSILON if noise == Laplace() else RHO
     plain = tree_for(n_bins, noise, loss)
     assert tree_for(n_bins, noise, loss, total_known=True).error < plain.error
-    assert plain.error <= tree_for(n_bins, noise, loss, padding=False).error * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("n_bins", [2, 10, slowly(64), slowly(1000)])
@@ -173,7 +161,7 @@ def test_no_gaussian_tree_is_below_the_lower_bound(n_bins, total_known):
     replaced = best_tree(
         n_bins, noise=Gaussian(), loss=loss, sensitivity=sensitivity, total_known=total_known
     )
-    assert found.error >= prefix_lower_bound(n_bins, 50.0, total_known=total_known) * (1 - 1e-9)
+    assert found.error >= theory.cumulative_lower_bound(n_bins, 50.0, total_known=total_known) * (1 - 1e-9)
     assert replaced.error == pytest.approx(found.error * math.sqrt(2), rel=1e-6)
 
 
@@ -189,7 +177,7 @@ def test_search_is_fast_and_small():
 @pytest.mark.parametrize(
     ("noise", "loss", "total_known"), [(Laplace(), EPSILON, False), (Gaussian(), RHO, True)]
 )
-def test_simulated_prefix_errors(noise, loss, total_known):
+def test_simulated_errors(noise, loss, total_known):
     n_bins, runs, generator = 50, 3000, np.random.default_rng(5)
     found = tree_for(n_bins, noise, loss, total_known=total_known)
     size = math.prod(found.branching)

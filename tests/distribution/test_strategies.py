@@ -26,10 +26,10 @@ APPROXIMATE = {"epsilon": 1, "delta": 1e-6}
 def test_the_best_is_taken_and_a_known_total_helps(loss, neighbors, bins):
     options = {"bins": bins, "neighbors": neighbors, **loss}
     best = plan(**options)
-    trees = [plan(**options, tree=tree) for tree in ("tree", [4, bins // 4], [bins])]
-    others = [*trees, plan(**options, tree="tree", mechanism="laplace")]
+    trees = [plan(**options, strategy=strategy) for strategy in ("tree", [4, bins // 4], [bins])]
+    others = [*trees, plan(**options, strategy="tree", mechanism="laplace")]
     if "epsilon" not in loss or "delta" in loss:
-        others += [plan(**options, tree="factorization"), plan(**options, mechanism="gaussian")]
+        others += [plan(**options, strategy="factorization"), plan(**options, mechanism="gaussian")]
     assert best.errors in [other.errors for other in others if other.strategy != trees[1].strategy]
     assert all(best.errors <= other.errors * 1.005 for other in others)
     assert plan(**options, known={"total": 5}).errors < best.errors
@@ -41,14 +41,14 @@ def test_the_best_is_taken_and_a_known_total_helps(loss, neighbors, bins):
 def test_no_other_strategy_is_better_however_large_the_loss(rho, sizes):
     for n_bins in sizes:
         best = plan(n_bins, rho=rho)
-        for tree in ("tree", "factorization"):
-            for mechanism in ("gaussian", "laplace")[: 1 + (tree == "tree")]:
-                other = plan(n_bins, rho=rho, tree=tree, mechanism=mechanism)
+        for strategy in ("tree", "factorization"):
+            for mechanism in ("gaussian", "laplace")[: 1 + (strategy == "tree")]:
+                other = plan(n_bins, rho=rho, strategy=strategy, mechanism=mechanism)
                 assert best.errors <= other.errors * 1.005
 
 
-@pytest.mark.parametrize("tree", [[16, 16], (np.int64(16), 16), np.array([16, 16])], ids=repr)
-def test_a_given_tree_is_measured_evenly(tree):
-    measured = plan(256, epsilon=1, tree=tree).strategy
+@pytest.mark.parametrize("strategy", [[16, 16], (np.int64(16), 16), np.array([16, 16])], ids=repr)
+def test_a_given_tree_is_measured_evenly(strategy):
+    measured = plan(256, epsilon=1, strategy=strategy).strategy
     assert measured.branching == (16, 16) and measured.noise_scales == (math.inf, 2, 2)
-    assert plan(200, epsilon=1, tree=tree).strategy.n_bins == 200
+    assert plan(200, epsilon=1, strategy=strategy).strategy.n_bins == 200

@@ -5,22 +5,23 @@ import math
 import numpy as np
 import pytest
 
-from pandas_dptree.distribution.strategy import FactorizedPrefixes, TreePrefixes
+from pandas_dptree.distribution.factorization import FactorizationStrategy
+from pandas_dptree.distribution.tree_strategy import TreeStrategy
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.mechanisms.prefix_sums import PrefixStrategy
 from pandas_dptree.mechanisms.sampling import byte_source
+from pandas_dptree.mechanisms.weighted_sums import WeightedSums
 from tests.helpers_random import rng
 
 SCALES = {
-    "laplace": TreePrefixes(16, Laplace(), (4, 4), (math.inf, 3.0, 2.0)),
-    "laplace-root": TreePrefixes(8, Laplace(), (2, 4), (4.0, 3.0, 2.0)),
-    "laplace-13": TreePrefixes(13, Laplace(), (4, 4), (5.0, 3.0, 2.0)),
-    "gaussian-13": TreePrefixes(13, Gaussian(), (3, 5), (math.inf, 3.0, 4.0)),
-    "gaussian-100": TreePrefixes(100, Gaussian(), (3, 6, 6), (9.0, 7.0, 5.0, 6.0)),
-    "little": TreePrefixes(6, Laplace(), (2, 3), (math.inf, 0.4, 0.3)),
-    "one": TreePrefixes(1, Laplace(), (1,), (math.inf, 3.0)),
-    "factorization-13": FactorizedPrefixes(PrefixStrategy(13), 2e6),
-    "factorization-100": FactorizedPrefixes(PrefixStrategy(100), 9e6),
+    "laplace": TreeStrategy(16, Laplace(), (4, 4), (math.inf, 3.0, 2.0)),
+    "laplace-root": TreeStrategy(8, Laplace(), (2, 4), (4.0, 3.0, 2.0)),
+    "laplace-13": TreeStrategy(13, Laplace(), (4, 4), (5.0, 3.0, 2.0)),
+    "gaussian-13": TreeStrategy(13, Gaussian(), (3, 5), (math.inf, 3.0, 4.0)),
+    "gaussian-100": TreeStrategy(100, Gaussian(), (3, 6, 6), (9.0, 7.0, 5.0, 6.0)),
+    "little": TreeStrategy(6, Laplace(), (2, 3), (math.inf, 0.4, 0.3)),
+    "one": TreeStrategy(1, Laplace(), (1,), (math.inf, 3.0)),
+    "factorization-13": FactorizationStrategy(WeightedSums(13), 2e6),
+    "factorization-100": FactorizationStrategy(WeightedSums(100), 9e6),
 }
 
 
@@ -82,7 +83,7 @@ def test_a_surer_band_holds_rarer_errors():
 
 
 def test_padding_is_empty_on_levels_that_are_not_measured():
-    way = TreePrefixes(3, Laplace(), (2, 2, 2), (1.0, 2.0, math.inf, 0.001))
+    way = TreeStrategy(3, Laplace(), (2, 2, 2), (1.0, 2.0, math.inf, 0.001))
     counts = np.array([[5, 0, 7], [1, 2, 3]])
     estimates = way.estimates(counts, np.full(2, -1), byte_source(np.random.default_rng(0)))
     np.testing.assert_allclose(estimates, np.cumsum(counts, axis=1), atol=0.1)

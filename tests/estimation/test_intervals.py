@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 from hypothesis import given
 
-from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
+from pandas_dptree.estimation.estimators import CONSISTENCIES, estimator_for
 from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, half_widths, intervals
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import least_values
@@ -19,7 +19,7 @@ from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
-from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
+from tests.helpers_estimation import ALL_NOISES, CONFIDENCES, probabilities
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
@@ -171,7 +171,7 @@ def lattice_error(noise, weights, scales):
 # Errors in steps, against exact convolutions.
 
 
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("case", LATTICES)
 def test_errors_in_steps_are_held_almost_as_often_as_promised(case, noise):
     weights, divisor = LATTICES[case]
@@ -290,7 +290,7 @@ def planned_scales(tree, noise, epsilon, *, linear):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, *(pytest.param(e, marks=pytest.mark.nightly) for e in (10.0, 0.1))])
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):
     """Half a percentage point is allowed, of which chance takes a tenth (one standard error) at 90 %."""
@@ -314,7 +314,7 @@ def test_coverage_of_least_squares_and_of_noisy_counts(shape, noise, epsilon):
                 assert np.mean(np.abs(error) <= width + 1e-9) >= confidence - 0.005
 
 
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("shape", TREES)
 def test_shown_intervals_hold_every_truth_that_the_plain_ones_hold(shape, noise):
     """In every mode: so their coverage is that of least squares, or of the noisy counts, or more."""
@@ -330,8 +330,8 @@ def test_shown_intervals_hold_every_truth_that_the_plain_ones_hold(shape, noise)
         exact = least_squares(tree, noisy, variances)
         widths = half_widths(tree, variances, noise.fourth_cumulant(scales), 0.9)
         for mode in CONSISTENCIES[1:]:
-            shown = estimate(
-                tree, noisy, variances, mode, "totals", lambda n: rng.integers(0, 2**64, n, np.uint64)
+            shown = estimator_for(mode).estimate(
+                tree, noisy, variances, lambda n: rng.integers(0, 2**64, n, np.uint64)
             )
             for level, count in enumerate(truth):
                 lower, upper = intervals(

@@ -142,7 +142,7 @@ WITH_RECORDS = {
     "release of sums": dpt.plan(
         dpt.Domain.from_frame(KEYS, by=BY), column="cost", bounds=(0, 9), epsilon=1.0
     ).release,
-    "release of prefixes": dpt.plan_implicit(ZIPS, epsilon=1.0, delta=1e-6).release,
+    "release of prefixes": dpt.plan(ZIPS, epsilon=1.0, delta=1e-6).release,
     "release of a distribution": dpt.plan_distribution("cost", bounds=(0, 9), bins=9, epsilon=1.0).release,
 }
 

@@ -22,7 +22,7 @@ YEARS = dpt.calendar("date", ["year"], start="2024-01-01", end="2025-12-31")
 COSTS = dpt.cut("cost", [0, 10, 100])
 DOMAINS = {
     "given": dpt.Domain.from_frame(REGIONS, by=BY),
-    "released": dpt.released_domain(dpt.tree_counts(VISITS, BY, domain=REGIONS, **LOSS)),
+    "released": VISITS.dp.tree_counts(BY, domain=REGIONS, **LOSS).dp.domain(),
     "categories": dpt.Domain.from_categories(VISITS, by=BY),
     "observed": dpt.Domain.observed(VISITS, by=BY),
 }

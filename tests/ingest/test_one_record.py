@@ -5,7 +5,6 @@ on what stands around it, one record more or less changes its own contribution a
 whole and in parts, and what is read of each record must be the same.
 """
 
-import datetime
 import enum
 import math
 import uuid
@@ -307,9 +306,8 @@ DERIVED = {
 DOMAINS = {name: derived_domain(by) for name, by in DERIVED.items()}
 PUBLIC = [
     "", "a", "a\0", "A", "é", "1", "a" * 40, "\ud800", "2024-02-29", 0, 1, 2**53, 2**53 + 1, 2**62, 2**63 - 1,
-    2**64 - 1, 0.1, math.inf, True, False, Decimal("0.50"), Decimal("123456.78"), b"a", b"\xff",
-    uuid.UUID(int=1), datetime.time(0), pd.Timestamp(0), pd.Timestamp(1), pd.Timestamp(0, tz="UTC"),
-    pd.Timedelta(1), pd.Timedelta(1, "ms"), pd.Period("1970-01", "M"), pd.Interval(0, 1), (1,),
+    2**64 - 1, 0.1, 0.5, math.inf, True, False, pd.Timestamp(0), pd.Timestamp(1), pd.Timestamp(0, tz="UTC"),
+    pd.Timedelta(1), pd.Timedelta(1, "ms"), pd.Period("1970-01", "M"), pd.Interval(0, 1),
 ]  # fmt: skip
 KEYS = Domain.from_frame(pd.DataFrame({"c": objects(PUBLIC)}), by=["c"])
 BINS = {

@@ -126,7 +126,7 @@ def test_what_ran_out_is_said(what):
     "error",
     [
         ReadingError("frame", "is a stream.", hint="make another."),
-        MissingExtraError("reading it", package="pyarrow", extra="engines"),
+        MissingExtraError("reading it", package="pyarrow"),
     ],
 )
 def test_errors_that_hold_nothing_of_the_records_are_passed_on(error):

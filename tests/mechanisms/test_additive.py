@@ -18,7 +18,7 @@ from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
 from tests.helpers_cases import each
-from tests.helpers_estimation import BOTH_NOISES, CONFIDENCES, probabilities
+from tests.helpers_estimation import ALL_NOISES, CONFIDENCES, probabilities
 from tests.helpers_privacy import ONE_ROW
 from tests.helpers_statistics import gaussian_cdf, laplace_cdf
 
@@ -177,7 +177,7 @@ def test_composition_gain_is_the_noise_that_tight_composition_spares(noise):
 
 
 @each("scale", [0.05, 0.3, 0.7, 1.0, 1.9, 2.1, 30.0])
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 def test_fourth_cumulant_is_that_of_the_discrete_distribution(noise, scale):
     k, mass = probabilities(noise, scale)
     second, fourth = (k**2 * mass).sum(), (k.astype(float) ** 4 * mass).sum()
@@ -185,7 +185,7 @@ def test_fourth_cumulant_is_that_of_the_discrete_distribution(noise, scale):
     assert noise.fourth_cumulant(scale) == pytest.approx(fourth - 3 * second**2, rel=1e-11, abs=rounding)
 
 
-@pytest.mark.parametrize("noise", BOTH_NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("noise", ALL_NOISES, ids=lambda noise: noise.name)
 def test_scales_keep_their_shape_and_inf_stands_for_no_measurement(noise):
     scales = np.array([[1e-3, 1.0, math.inf], [1.0, 1e12, 3.0]])
     fourth, widths = noise.fourth_cumulant(scales), noise.half_width(scales, 0.9)

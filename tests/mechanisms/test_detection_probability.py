@@ -16,7 +16,7 @@ from tests.helpers_privacy import LOSS
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
 def test_compare_inverts_the_detection_probability_of_each_level(mechanism):
     split = {"total": 0.2, "ip/8": 0.5, "ip/16": 0.2, "ip/32": 0.1}
-    plan = dpt.plan_implicit(ADDRESSES, **LOSS, split=split, mechanism=mechanism)
+    plan = dpt.plan(ADDRESSES, **LOSS, split=split, mechanism=mechanism)
     table = plan.compare(alpha=0.5, failure_probability=0.1)
     levels = list(plan.level_names[1:])
     kinds = [
@@ -37,11 +37,11 @@ def test_compare_inverts_the_detection_probability_of_each_level(mechanism):
             assert detection_probability(plan, [unseen, unseen + 1])[level].tolist() == [pytest.approx(1), 1]
             assert detection_probability(plan, [unseen])[level].item() < 1
     for name in {"truncated_laplace", "gaussian"} - {mechanism}:
-        other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=name).compare(failure_probability=0.1)
+        other = dpt.plan(ADDRESSES, **LOSS, mechanism=name).compare(failure_probability=0.1)
         pd.testing.assert_frame_equal(table.loc[name], other.loc[name])
     for calibration in ("exact", "proof"):
         wish = dpt.Multiplicative(alpha=0.5, failure_probability=0.1, calibration=calibration)
-        other = dpt.plan_implicit(ADDRESSES, **LOSS, mechanism=wish)
+        other = dpt.plan(ADDRESSES, **LOSS, mechanism=wish)
         rows = table.loc["multiplicative", calibration]
         assert (rows["largest_unseen"] == other.largest_unseen).all()
         assert (rows["found_from"] == other.largest_unseen + 1).all()
@@ -53,7 +53,7 @@ def test_compare_inverts_the_detection_probability_of_each_level(mechanism):
 def test_detection_probabilities_near_1_keep_their_digits() -> None:
     """Next to 1 the complement is computed, so that no digits are lost."""
     mpmath = pytest.importorskip("mpmath")
-    plan = dpt.plan_implicit(
+    plan = dpt.plan(
         dpt.binary("k", bits=1), epsilon=0.006, delta=2e-30, mechanism="truncated_laplace", split="uniform"
     )
     noise = plan.noise.levels[1]
@@ -70,7 +70,7 @@ def test_detection_probabilities_near_1_keep_their_digits() -> None:
 
 
 def test_comparisons_and_detection_probabilities_refuse_what_is_no_number() -> None:
-    plan = dpt.plan_implicit(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
+    plan = dpt.plan(dpt.binary("k", bits=3), epsilon=1.0, delta=1e-6)
     assert plan.compare(failure_probability=None).equals(plan.compare(failure_probability=0.05))
     for counts in ([29.9], [-5], [float("nan")], ["a"]):
         with pytest.raises(dpt.ArgumentError, match="`counts`"):

@@ -138,7 +138,7 @@ def test_every_tree_is_asked_once_on_each_level_from_its_root_down(monkeypatch):
 
     monkeypatch.setattr(thresholds, "SparseVector", Recorded)
     frame = pd.DataFrame({"zip": np.repeat(["1", "2", "33"], [90_000, 50_000, 20_000])})
-    plan = dpt.plan_implicit(dpt.prefixes("zip", chars=[1, 2, 9]), **LOSS, mechanism=HALF)
+    plan = dpt.plan(dpt.prefixes("zip", chars=[1, 2, 9]), **LOSS, mechanism=HALF)
     table = plan.release(frame, rng=rng())
     assert len(table) == 5 and table["zip/9"].isna().all()
     assert all(len(round_) == 4 and round_ == sorted(round_, reverse=True) for round_ in asked)

@@ -62,8 +62,8 @@ QS = [0.0, 0.01, 0.25, 0.5, 0.9, 1.0]
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     "options",
-    [{"epsilon": 2.0}, {"epsilon": 2.0, "known": "all"}, {"epsilon": 3.0, "tree": [16]}, {"rho": 0.3,
-    "tree": "tree"}],
+    [{"epsilon": 2.0}, {"epsilon": 2.0, "known": "all"}, {"epsilon": 3.0, "strategy": [16]}, {"rho": 0.3,
+    "strategy": "tree"}],
     ids=repr,
 )  # fmt: skip
 def test_intervals_hold_the_truth_as_often_as_promised(options, shape):
@@ -101,7 +101,7 @@ def test_intervals_hold_the_truth_as_often_as_promised(options, shape):
 def test_intervals_of_a_factorization_hold_the_truth():
     values = SHAPES["slope"]
     exact = np.histogram(values, 16, (0, 16))[0]
-    each = plan(16, (0, 16), rho=0.1, tree="factorization").strategy
+    each = plan(16, (0, 16), rho=0.1, strategy="factorization").strategy
     errors = np.abs(
         each.estimates(np.tile(exact, (600, 1)), np.full(600, -1), byte_source(rng(8))) - exact.cumsum()
     )
@@ -228,13 +228,13 @@ def test_groups_stand_in_the_table_with_their_keys():
 
 @given(
     rows=st.lists(st.tuples(st.integers(-1, 2), st.one_of(st.floats(-1, 7), st.integers(0, 6))), max_size=30),
-    n_bins=st.integers(1, 9), tree=st.sampled_from(["auto", "tree", "factorization"]),
+    n_bins=st.integers(1, 9), strategy=st.sampled_from(["auto", "tree", "factorization"]),
 )  # fmt: skip
-def test_with_hardly_any_noise_tables_are_those_of_the_records(rows, n_bins, tree):
+def test_with_hardly_any_noise_tables_are_those_of_the_records(rows, n_bins, strategy):
     frame = small(rows)
-    loss = {"rho": 1e6} if tree == "factorization" else NO_NOISE
+    loss = {"rho": 1e6} if strategy == "factorization" else NO_NOISE
     released = dpt.release_distribution(
-        frame, "x", bounds=(0, 6), bins=n_bins, by=["a", "b"], domain=PLACES, tree=tree, **loss
+        frame, "x", bounds=(0, 6), bins=n_bins, by=["a", "b"], domain=PLACES, strategy=strategy, **loss
     )
     qs = [0, 0.1, 0.5, 1 / 3, 0.9, 1]
     groups = [[0, 1, 2], [0, 1], [2], [0], [1]]
@@ -303,7 +303,7 @@ def test_known_groups_without_records():
     assert np.isnan(quantiles["value"].item()) and quantiles[["lower", "upper"]].values.tolist() == [[0, 4]]
 
 
-@each("options", [{"epsilon": 1e6}, {"epsilon": 1e300}, {"rho": 1e6, "tree": "factorization"}])
+@each("options", [{"epsilon": 1e6}, {"epsilon": 1e300}, {"rho": 1e6, "strategy": "factorization"}])
 @each("total", [0, 3, 10, 2**40])
 def test_known_counts_are_never_compared_with_the_records(options, total):
     table = dpt.cdf(small([(0, 0.5)] * 3), "x", bounds=(0, 4), bins=4, known={"total": total}, confidence=0.9,

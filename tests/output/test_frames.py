@@ -16,9 +16,9 @@ SUMMED = {"column": "cost", "bounds": (-5, 20), "granularity": 0.5}
     [
         {"known": KNOWN},
         {"confidence": 0.9},
-        {"keep_measurements": True},
-        {"known": KNOWN, "confidence": 0.9, "keep_measurements": True, "consistency": "linear"},
-        {**SUMMED, "confidence": 0.9, "keep_measurements": True},
+        {"keep": ["measurements"]},
+        {"known": KNOWN, "confidence": 0.9, "keep": ["measurements"], "consistency": "linear"},
+        {**SUMMED, "confidence": 0.9, "keep": ["measurements"]},
         {**SUMMED, "consistency": "none"},
     ],
     ids=str,

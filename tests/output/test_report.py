@@ -235,7 +235,7 @@ def test_a_table_that_lost_its_provenance_takes_that_of_its_plan(visits, clinics
 )
 def test_what_is_not_installed_is_named(counts, module, package, draw, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(dpt.MissingExtraError, match=rf"'{package}'.*\n.*pandas_dptree\[report\]"):
+    with pytest.raises(dpt.MissingExtraError, match=f"pip install {package}"):
         draw(counts)
 
 

@@ -24,7 +24,7 @@ def test_the_columns_are_the_levels_and_their_values(tree, mechanism):
     assert [str(table[key].dtype) for key in keys] == [key_type] * len(keys)
     assert [str(table[name].dtype) for name in values] == ["int64", "float64", "int64", "bool"]
     assert table["level"].cat.ordered and table["level"].is_monotonic_increasing
-    measured = released(tree, mechanism=mechanism, keep_measurements=True)
+    measured = released(tree, mechanism=mechanism, keep=["measurements"])
     assert list(measured.columns) == [*table.columns, "measurement", "noise_scale"]
     assert measured["measurement"].isna().equals(measured["noise_scale"].isna())
     pd.testing.assert_frame_equal(measured[table.columns], table)
@@ -97,7 +97,7 @@ def tables(draw):
         privacy_unit=dpt.ROWS,
         mechanism=draw(st.sampled_from([*BOUNDS])),
         confidence=1 - 1e-9,
-        keep_measurements=True,
+        keep=["measurements"],
         rng=np.random.default_rng(draw(st.integers(0, 2**32))),
     )
     return frame, [*public, "a", "b"], public, table

@@ -194,9 +194,9 @@ def test_a_plan_is_a_table_in_a_notebook_and_a_picture(domain):
     matplotlib.pyplot.close("all")
 
 
-def test_plotting_without_matplotlib_names_the_extra(domain, monkeypatch):
+def test_plotting_without_matplotlib_names_it(domain, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
-    with pytest.raises(dpt.MissingExtraError, match=r"pandas_dptree\[report\]"):
+    with pytest.raises(dpt.MissingExtraError, match="pip install matplotlib"):
         dpt.plan(domain, rho=0.1).plot()
 
 
@@ -221,11 +221,13 @@ def test_a_known_level_costs_nothing_and_helps_the_others(domain, mechanism, spl
     options = {"rho": 0.1, "mechanism": mechanism, "split": split, "consistency": consistency}
     before = dpt.plan(domain, **options)
     after = dpt.plan(domain, known={"region": totals_of(domain, 1, 250)}, **options)
-    assert after.shares[:2].tolist() == [0, 0] and np.isinf(after.noise_scales[:2]).all()
+    assert after.budget_shares[:2].tolist() == [0, 0] and np.isinf(after.noise_scales[:2]).all()
     assert after.std_errors[:2].tolist() == [0, 0]
-    assert after.shares.sum() == pytest.approx(1) and (after.std_errors[2:] < before.std_errors[2:]).all()
+    assert (
+        after.budget_shares.sum() == pytest.approx(1) and (after.std_errors[2:] < before.std_errors[2:]).all()
+    )
     few = dpt.plan(domain, known={"region": totals_of(domain, 1, 250).iloc[:1]}, **options)
-    assert 0 < few.std_errors[1] and (few.noise_scales[1] < np.inf or few.shares[1] == 0)
+    assert 0 < few.std_errors[1] and (few.noise_scales[1] < np.inf or few.budget_shares[1] == 0)
 
 
 FULL = [
@@ -242,7 +244,7 @@ def full(domain, options):
         known = known.assign(region=region)
     elif known is not None:
         known = {**known, "region": {region: 100}}
-    return dpt.plan(domain, confidence=0.9, keep_measurements=True, **{**options, "known": known})
+    return dpt.plan(domain, confidence=0.9, keep=["measurements"], **{**options, "known": known})
 
 
 @pytest.mark.parametrize("options", FULL, ids=["known", "at_least", "column"])

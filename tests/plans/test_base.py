@@ -20,7 +20,7 @@ every_kind = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 
 def test_every_kind_is_tried():
-    assert KINDS.keys() == {kind.__name__ for kind in dpt.Plan.kinds.values()}
+    assert KINDS.keys() == {kind.__name__ for kind in dpt.Plan._kinds.values()}
     assert set(KINDS) <= set(dpt.__all__) and all(isinstance(plan, dpt.Plan) for plan in PLANS.values())
 
 
@@ -160,7 +160,7 @@ def test_many_labels_are_hashed_once(monkeypatch):
         dpt.plan(places, epsilon=1.0),
         dpt.plan_sums(places, columns=["v", "w"], bounds=(0, 1), epsilon=1.0),
     ):
-        assert plan.attrs() == plan.attrs() and plan.digest == plan.to_dict()["digest"]
+        assert plan._attrs() == plan._attrs() and plan.digest == plan.to_dict()["digest"]
         assert dpt.Plan.from_dict(plan.to_dict(), places).digest == plan.digest
     assert made == [places]
 
@@ -170,3 +170,12 @@ def test_changes_to_a_stored_plan_do_not_change_the_plan():
     stored = plan.to_dict()
     stored["noise_scales"][2][0] = 0.1
     assert plan.to_dict() != stored and plan.to_dict()["digest"] == plan.digest
+
+
+def test_an_old_name_of_a_plan_is_an_error_that_gives_the_new_one():
+    plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0)
+    with pytest.raises(
+        AttributeError, match=r"`plan.shares` no longer exists.\nHint: use plan.budget_shares"
+    ):
+        plan.shares  # noqa: B018
+    assert not [name for name in dir(plan) if name.startswith("to_") and name not in ("to_dict", "to_frame")]

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from scipy.special import ndtr
 
 import pandas_dptree as dpt
-from pandas_dptree.distribution import strategy as strategy_module
-from pandas_dptree.distribution.strategy import FactorizedPrefixes, TreePrefixes
+from pandas_dptree.distribution import tree_strategy
+from pandas_dptree.distribution.factorization import FactorizationStrategy
+from pandas_dptree.distribution.tree_strategy import TreeStrategy
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms import prefix_sums
+from pandas_dptree.mechanisms import weighted_sums
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.output.progress import nothing
 from pandas_dptree.plans.running import Origin, Resources
@@ -61,14 +62,14 @@ def test_a_comparison_begins_with_the_plan_where_the_total_alone_is_known():
 
 
 STRATEGIES = {
-    "laplace": ({"epsilon": 0.7}, {"tree": "tree"}),
-    "laplace-given": ({"epsilon": 1.3}, {"tree": [2, 2]}),
-    "laplace-rho": ({"rho": 0.3}, {"tree": "tree", "mechanism": "laplace"}),
-    "gaussian": ({"rho": 0.3}, {"tree": [2, 2], "mechanism": "gaussian"}),
-    "factorization": ({"rho": 0.3}, {"tree": "factorization"}),
-    "approximate": ({"epsilon": 1.1, "delta": 1e-5}, {"tree": [2, 2], "mechanism": "gaussian"}),
-    "approximate-factorization": ({"epsilon": 1.1, "delta": 1e-5}, {"tree": "factorization"}),
-    "approximate-laplace": ({"epsilon": 1.1, "delta": 1e-3}, {"tree": [4], "mechanism": "laplace"}),
+    "laplace": ({"epsilon": 0.7}, {"strategy": "tree"}),
+    "laplace-given": ({"epsilon": 1.3}, {"strategy": [2, 2]}),
+    "laplace-rho": ({"rho": 0.3}, {"strategy": "tree", "mechanism": "laplace"}),
+    "gaussian": ({"rho": 0.3}, {"strategy": [2, 2], "mechanism": "gaussian"}),
+    "factorization": ({"rho": 0.3}, {"strategy": "factorization"}),
+    "approximate": ({"epsilon": 1.1, "delta": 1e-5}, {"strategy": [2, 2], "mechanism": "gaussian"}),
+    "approximate-factorization": ({"epsilon": 1.1, "delta": 1e-5}, {"strategy": "factorization"}),
+    "approximate-laplace": ({"epsilon": 1.1, "delta": 1e-3}, {"strategy": [4], "mechanism": "laplace"}),
 }
 
 
@@ -77,8 +78,8 @@ class Recorder:
 
     def __init__(self, monkeypatch):
         self.noted = []
-        monkeypatch.setattr(strategy_module, "measure", self)
-        monkeypatch.setattr(prefix_sums, "measure", self)
+        monkeypatch.setattr(tree_strategy, "measure", self)
+        monkeypatch.setattr(weighted_sums, "measure", self)
 
     def __call__(self, noise, levels, noise_scales, source):
         self.noted += [
@@ -95,7 +96,7 @@ class Recorder:
         """Give everything that is measured of a frame, and the scale of the noise of each."""
         self.noted = []
         origin = Origin(rng())
-        planned.prepared(frame).read(Resources(origin.source))(origin, nothing)
+        planned._prepared(frame).read(Resources(origin.source))(origin, nothing)
         return np.array([value for value, _ in self.noted]), np.array([scale for _, scale in self.noted])
 
 
@@ -157,7 +158,8 @@ def check_what_is_measured(strategy, neighbors, domain, k, values, monkeypatch):
         return
     spent = exactly(2) / 2
     if "rho" in stated:
-        tight = 0.99 if neighbors == "add_remove" or isinstance(options["tree"], list) else 0.5  # roots stay
+        listed = isinstance(options["strategy"], list)
+        tight = 0.99 if neighbors == "add_remove" or listed else 0.5  # roots stay
         assert tight < spent / Fraction(stated["rho"]) <= 1
         return
     epsilon, delta = stated["epsilon"], stated["delta"]
@@ -206,7 +208,7 @@ def check_what_is_measured_of_counts(strategy, neighbors, groups, k, cells, monk
     n_groups = len(planned.totals[-1])
     top = 2**61 // (4 * n_groups)
     if strategy.endswith("factorization"):
-        top = prefix_sums.LARGEST_BIN
+        top = weighted_sums.LARGEST_BIN
     base = np.zeros((n_groups, 4), dtype=np.int64)
     base[0, :3], base[-1, 3] = (-1, 0, 5), top - 1
     recorder = Recorder(monkeypatch)
@@ -263,7 +265,9 @@ def test_counts_at_structural_zeros_and_negative_ones_are_ignored():
     )
     released = plan(2, (0, 2), **NO_NOISE, domain=never).release(np.array([[5, -7], [9, 9], [1, 2]]))
     assert released.histogram()["count"].tolist() == [6, 2, 5, 0, 1, 2, 5, 0, 0, 0]
-    large = plan(2, (0, 2), **NO_NOISE, tree=[2]).release(np.array([2**63 - 1, 2**64 - 1], dtype=np.uint64))
+    large = plan(2, (0, 2), **NO_NOISE, strategy=[2]).release(
+        np.array([2**63 - 1, 2**64 - 1], dtype=np.uint64)
+    )
     assert large.histogram()["count"].tolist() == [2**60, 2**60]
 
 
@@ -319,7 +323,7 @@ def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(name):
     stated, options = STRATEGIES[name]
     planned = plan(4, **stated, **options)
     strategy = planned.strategy
-    if isinstance(strategy, TreePrefixes):
+    if isinstance(strategy, TreeStrategy):
 
         def scaled(factor):
             return replace(strategy, noise_scales=tuple(factor * scale for scale in strategy.noise_scales))
@@ -348,27 +352,27 @@ def test_a_plan_with_less_noise_than_its_loss_demands_is_refused(name):
     loss=st.sampled_from([{"epsilon": 0.7}, {"rho": 0.13}, {"epsilon": 1.1, "delta": 1e-6}, {"epsilon": 30,
     "delta": 1e-3}]),
     mechanism=st.sampled_from(["auto", "laplace", "gaussian"]), grouped=st.booleans(),
-    tree=st.sampled_from(["auto", "tree", "factorization", [7, 8]]), known=st.sampled_from([None,
+    strategy=st.sampled_from(["auto", "tree", "factorization", [7, 8]]), known=st.sampled_from([None,
     {"total": 9}]),
 )  # fmt: skip
 @settings(max_examples=settings.default.max_examples // 5)  # each takes long
-def test_noise_keeps_to_the_loss(n_bins, neighbors, k, loss, mechanism, grouped, tree, known):
+def test_noise_keeps_to_the_loss(n_bins, neighbors, k, loss, mechanism, grouped, strategy, known):
     """What the scales of all levels cost together, exactly, is not above the loss."""
     stated = PrivacyLoss(**loss)
     try:
         planned = plan(
-            n_bins, **loss, mechanism=mechanism, tree=tree, neighbors=neighbors, known=known,
+            n_bins, **loss, mechanism=mechanism, strategy=strategy, neighbors=neighbors, known=known,
             domain=DOMAIN if grouped else None, privacy_unit="who", max_contributions=k,
         )  # fmt: skip
     except ArgumentError as error:
-        assert error.argument in ("mechanism", "tree")
-        assert stated.kind == "pure" or (mechanism == "laplace" and tree == "factorization")
+        assert error.argument in ("mechanism", "strategy")
+        assert stated.kind == "pure" or (mechanism == "laplace" and strategy == "factorization")
         return
     n_levels = 3 if grouped else 1
     assert len(planned.errors) == n_levels
     first = planned.strategy
     noise, sensitivity = first.noise, count_sensitivity(neighbors=neighbors, max_contributions=k)
-    if isinstance(first, FactorizedPrefixes):
+    if isinstance(first, FactorizationStrategy):
         sensitivity = first.strategy.sensitivity(neighbors=neighbors, max_contributions=k)
         scales = [first.noise_scale] * n_levels
     else:
@@ -384,7 +388,7 @@ def test_noise_keeps_to_the_loss(n_bins, neighbors, k, loss, mechanism, grouped,
 
 def test_an_audit_of_the_whole():
     """The likelihood of what shows of one group, under neighbours, by counting."""
-    planned = plan(2, bounds=(0, 2), epsilon=1.0, tree=[2])
+    planned = plan(2, bounds=(0, 2), epsilon=1.0, strategy=[2])
     runs = 20_000
     frames = [pd.DataFrame({"x": [0.5] * n}) for n in (3, 4)]
     counts = []

@@ -27,11 +27,11 @@ EDGES = {
 }  # fmt: skip
 STRATEGIES = {
     "laplace": {"epsilon": 1.0},
-    "laplace given": {"epsilon": 1.0, "tree": [2, 4]},
-    "gaussian": {"rho": 0.3, "tree": "tree"},
-    "factorization": {"rho": 0.3, "tree": "factorization"},
-    "approximate": {"epsilon": 0.7, "delta": 1e-6, "tree": "tree", "neighbors": "replace"},
-    "approximate factorization": {"epsilon": 0.7, "delta": 1e-6, "tree": "factorization"},
+    "laplace given": {"epsilon": 1.0, "strategy": [2, 4]},
+    "gaussian": {"rho": 0.3, "strategy": "tree"},
+    "factorization": {"rho": 0.3, "strategy": "factorization"},
+    "approximate": {"epsilon": 0.7, "delta": 1e-6, "strategy": "tree", "neighbors": "replace"},
+    "approximate factorization": {"epsilon": 0.7, "delta": 1e-6, "strategy": "factorization"},
     "units": {"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 3},
     "counts": {"epsilon": 1.0, "max_contributions": 3},
 }
@@ -176,7 +176,7 @@ def test_the_noise_of_a_distribution_is_that_of_the_file_and_keeps_to_the_loss()
     ):
         with pytest.raises(dpt.ArgumentError, match="less noise than the privacy loss demands"):
             dpt.DistributionPlan.from_dict(replaced(written, place, value), DOMAIN)
-    deep = dpt.plan_distribution("cost", **EDGES["numbers"], epsilon=1.0, tree=[2, 4]).to_dict()
+    deep = dpt.plan_distribution("cost", **EDGES["numbers"], epsilon=1.0, strategy=[2, 4]).to_dict()
     for share in (0.0, 0.9):
         with pytest.raises(dpt.ArgumentError, match="the noise scales do not follow from the shares"):
             dpt.DistributionPlan.from_dict(replaced(deep, ("strategy", "shares", -1), share))
@@ -208,7 +208,7 @@ def test_a_plan_of_a_distribution_is_a_plan_like_others():
     assert isinstance(SHAPE, dpt.Plan) and SHAPE.headline in SHAPE._repr_html_().replace("&#x27;", "'")
     assert SHAPE.provenance() == SHAPE.release(pd.DataFrame(columns=["cost", *BY], dtype=float)).provenance
     for options in STRATEGIES.values():
-        options = {name: value for name, value in options.items() if name != "tree"}
+        options = {name: value for name, value in options.items() if name != "strategy"}
         plan = dpt.plan_distribution("cost", **EDGES["numbers"], domain=DOMAIN, **options)
         table = plan.compare()
         errors = table[["total", *BY]].to_numpy()
@@ -221,6 +221,8 @@ def test_a_plan_of_a_distribution_is_a_plan_like_others():
 @each("scale", [2e12, 1e308])
 def test_noise_beyond_the_sampler_is_refused_before_records_are_read(scale):
     """A larger scale spends less than the loss, but no release could draw it."""
-    written = dpt.plan_distribution("fare", bounds=(0, 500), bins=7, rho=0.3, tree="factorization").to_dict()
+    written = dpt.plan_distribution(
+        "fare", bounds=(0, 500), bins=7, rho=0.3, strategy="factorization"
+    ).to_dict()
     with pytest.raises(dpt.ArgumentError, match="the noise scale is out of range"):
         dpt.Plan.from_dict(replaced(written, ("strategy", "noise_scale"), scale))

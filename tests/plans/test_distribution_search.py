@@ -2,7 +2,7 @@
 
 import pytest
 
-from pandas_dptree.distribution.strategy import TreePrefixes
+from pandas_dptree.distribution.tree_strategy import TreeStrategy
 from pandas_dptree.errors import ArgumentError
 from tests.helpers_distribution import plan
 
@@ -22,10 +22,10 @@ def test_errors_are_as_small_as_promised(options, most):
 
 
 def test_many_bins_and_few():
-    assert plan(2**20 + 1, rho=1, tree=[1024, 1025]).errors > 0
-    assert isinstance(plan(1, epsilon=1, rho=None).strategy, TreePrefixes)
+    assert plan(2**20 + 1, rho=1, strategy=[1024, 1025]).errors > 0
+    assert isinstance(plan(1, epsilon=1, rho=None).strategy, TreeStrategy)
     assert plan(1, epsilon=1, known={"total": 3}).errors == 0
     for tiny in ({"epsilon": 1e-9, "delta": 1e-6}, {"rho": 1e-16}):  # too little for a factorization
-        assert isinstance(plan(5, **tiny).strategy, TreePrefixes)
+        assert isinstance(plan(5, **tiny).strategy, TreeStrategy)
     with pytest.raises(ArgumentError, match="n_bins"):
-        plan(2**20 + 1, rho=1, tree="factorization")
+        plan(2**20 + 1, rho=1, strategy="factorization")

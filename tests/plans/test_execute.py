@@ -165,7 +165,7 @@ def test_known_counts_are_never_compared_with_the_records(consistency, fit):
     domain = us()
     plan = dpt.plan(
         domain, epsilon=1.0, consistency=consistency, fit=fit, known=KNOWN, confidence=0.9,
-        keep_measurements=True,
+        keep=["measurements"],
     )  # fmt: skip
     tables = [
         plan.release(data, rng=rng(1))
@@ -215,9 +215,11 @@ def test_a_level_that_is_known_in_part_need_not_be_measured(consistency, fit):
     some = np.where(np.arange(16) < 5, 48, np.nan)
     plan = dpt.plan(
         tree, epsilon=1.0, objective="cells", consistency=consistency, fit=fit, known={"level_1": some},
-        confidence=0.9, keep_measurements=True,
+        confidence=0.9, keep=["measurements"],
     )  # fmt: skip
-    assert plan.shares[1] == 0 and plan.shares[[0, 2]].all()  # Laplace noise leaves the level out
+    assert (
+        plan.budget_shares[1] == 0 and plan.budget_shares[[0, 2]].all()
+    )  # Laplace noise leaves the level out
     states = plan.release(leaves, rng=rng()).dp.level("level_1")
     assert (states[["count", "lower", "upper"]].iloc[:5] == 48).all(axis=None)
     assert (states["std_error"].iloc[:5] == 0).all() and (states["std_error"].iloc[5:] > 0).all()
@@ -300,7 +302,7 @@ def lopsided(mechanism, **options):
     known = {"level_1": [above[1][0], np.nan, np.nan], "level_3": np.where(leaves == 60, 60, np.nan)}
     split = {"total": 0.2, "level_1": 0.3, "level_3": 0.5}
     plan = dpt.plan(
-        tree, mechanism=mechanism, known=known, keep_measurements=True,
+        tree, mechanism=mechanism, known=known, keep=["measurements"],
         **{"split": split, **LOSSES[mechanism], **options},
     )  # fmt: skip
     return plan, leaves

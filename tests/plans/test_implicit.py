@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
@@ -29,7 +30,6 @@ from pandas_dptree.plans.implicit import detection_probability
 from pandas_dptree.plans.running import Resources
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.unit import ROWS
-from pandas_dptree.verbs.plans import plan_implicit
 from tests.helpers_cases import each
 from tests.helpers_implicit import exact
 from tests.helpers_statistics import edges, fit, gaussian_cdf, truncated_laplace_cdf
@@ -67,7 +67,7 @@ def named(nodes, place, keys):
 def released_with(tree, noise):
     """Make a plan with noise that no loss is stated for."""
     options = {} if isinstance(tree, PrefixTree) else {"private_keys": tree.columns, "privacy_unit": ROWS}
-    plan = plan_implicit(tree.domain if options else tree, epsilon=1.0, delta=0.1, **options)
+    plan = dpt.plan(tree.domain if options else tree, epsilon=1.0, delta=0.1, **options)
     object.__setattr__(plan, "noise", noise)
     return plan
 
@@ -190,16 +190,16 @@ def test_the_budget_is_kept_and_follows_the_split():
     tree = binary("u", bits=64)
     unit = {"neighbors": "replace", "max_contributions": 3}
     for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9), (3.7, 1e-3)):
-        plan = plan_implicit(tree, epsilon=epsilon, delta=delta, privacy_unit="p", **unit,
+        plan = dpt.plan(tree, epsilon=epsilon, delta=delta, privacy_unit="p", **unit,
                              mechanism="truncated_laplace")  # fmt: skip
         assert math.fsum(noise.epsilon for noise in plan.noise.levels) <= epsilon
         assert math.fsum(noise.delta_spent for noise in plan.noise.levels) <= delta
         assert {noise.sensitivity for noise in plan.noise.levels} == {6}
     split = {"total": 0.1, "zip/1": 0.1, "zip/3": 0.3, "zip/5": 0.5}
-    plan = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split=split, mechanism="truncated_laplace")
+    plan = dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, split=split, mechanism="truncated_laplace")
     assert [noise.epsilon for noise in plan.noise.levels] == pytest.approx(list(split.values()))
     for epsilon, delta in ((1.0, 1e-6), (0.1, 1e-9), (3.7, 1e-3)):
-        plan = plan_implicit(ZIPS, epsilon=epsilon, delta=delta, split=split, privacy_unit="p", **unit,
+        plan = dpt.plan(ZIPS, epsilon=epsilon, delta=delta, split=split, privacy_unit="p", **unit,
                              mechanism="gaussian")  # fmt: skip
         spent = gated_delta(epsilon, plan.noise.noise_scales, plan.noise.thresholds, **unit)
         assert 0.5 * delta < spent <= delta
@@ -212,9 +212,7 @@ def test_the_noise_of_each_level_is_that_of_the_plan(mechanism, times):
     """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
     split = {"total": 0.05, "x/2": 0.7, "x/4": 0.25}
     tree = prefixes("x", bits=[2, 4], width=4, notation="number")
-    plan = plan_implicit(
-        tree, epsilon=1.5, delta=0.03, split=split, keep_measurements=True, mechanism=mechanism
-    )
+    plan = dpt.plan(tree, epsilon=1.5, delta=0.03, split=split, keep=["measurements"], mechanism=mechanism)
     each = 2 * plan.noise.thresholds[-1] + 1 + math.ceil(10 * plan.noise.noise_scales[-1])
     frame = pd.DataFrame({"x": np.repeat(np.arange(16), each)})
     rng = np.random.default_rng(4)
@@ -238,7 +236,7 @@ def test_the_noise_of_each_level_is_that_of_the_plan(mechanism, times):
 
 
 def test_the_detection_probability_predicts_how_often_nodes_are_released():
-    plan = plan_implicit(
+    plan = dpt.plan(
         prefixes("x", bits=[4], notation="number"), epsilon=1.0, delta=1e-3, mechanism="truncated_laplace"
     )
     noise = plan.noise.levels[1]
@@ -257,7 +255,7 @@ def test_the_detection_probability_predicts_how_often_nodes_are_released():
 
 def test_nodes_are_shown_with_gaussian_noise_as_often_as_chains_of_only_children_at_least():
     """A leaf alone below its ancestors, and one whose ancestors hold more."""
-    plan = plan_implicit(
+    plan = dpt.plan(
         prefixes("x", bits=[3, 6], notation="number"), epsilon=1.0, delta=1e-3, mechanism="gaussian"
     )
     top, bottom = plan.noise.levels[1:]
@@ -277,7 +275,7 @@ def test_nodes_are_shown_with_gaussian_noise_as_often_as_chains_of_only_children
 
 
 def test_mechanisms_are_compared_level_by_level():
-    plan = plan_implicit(
+    plan = dpt.plan(
         ADDRESSES, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace",
         split={"total": 0.3, "ip/8": 0.3, "ip/16": 0.05, "ip/24": 0.1, "ip/32": 0.25},
     )  # fmt: skip
@@ -292,8 +290,8 @@ def test_mechanisms_are_compared_level_by_level():
 
 @functools.cache
 def plan_with_little_noise(tree, epsilon, delta, mechanism):
-    return plan_implicit(
-        tree, epsilon=epsilon, delta=delta, mechanism=mechanism, confidence=1 - 1e-9, keep_measurements=True
+    return dpt.plan(
+        tree, epsilon=epsilon, delta=delta, mechanism=mechanism, confidence=1 - 1e-9, keep=["measurements"]
     )
 
 
@@ -367,7 +365,7 @@ def test_tables_add_up_and_are_right_within_their_bounds(drawn):
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
 def test_shape_and_types_do_not_depend_on_the_records_beyond_the_nodes(mechanism):
     for tree, column in ((ADDRESSES, ["1.2.3.4"]), (ZIPS, ["12345"]), (binary("u", bits=3), [5])):
-        plan = plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism=mechanism, confidence=1 - 1e-9)
+        plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism=mechanism, confidence=1 - 1e-9)
         full = plan.release(pd.DataFrame({tree.column: column * 5000}), rng=np.random.default_rng(0))
         none = plan.release(pd.DataFrame({tree.column: objects([])}), rng=np.random.default_rng(0))
         assert full.dtypes.astype(str).tolist() == none.dtypes.astype(str).tolist()
@@ -382,14 +380,14 @@ def test_shape_and_types_do_not_depend_on_the_records_beyond_the_nodes(mechanism
 
 def test_a_level_is_selected_like_any_other():
     frame = pd.DataFrame({"zip": ["12345"] * 3000 + ["12999"] * 2000})
-    table = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6).release(frame, rng=np.random.default_rng(0))
+    table = dpt.plan(ZIPS, epsilon=1.0, delta=1e-6).release(frame, rng=np.random.default_rng(0))
     level = select_level(table, "zip/3")
     assert list(level.index.names) == ["zip/1", "zip/3"]
     assert level.loc[("1", "123"), "count"] == pytest.approx(3000, abs=200)
 
 
 def test_releases_are_repeatable_only_with_a_generator():
-    plan = plan_implicit(ZIPS, epsilon=1.0, delta=1e-6)
+    plan = dpt.plan(ZIPS, epsilon=1.0, delta=1e-6)
     frame = pd.DataFrame({"zip": ["12345"] * 3000})
     one, other = (plan.release(frame, rng=np.random.default_rng(3)) for _ in range(2))
     pd.testing.assert_frame_equal(one, other)
@@ -426,14 +424,13 @@ def test_releases_are_repeatable_only_with_a_generator():
         (lambda: prefixes(["z"], chars=[1]), "must name a column"),
         (lambda: binary("u", bits=65), "must be a whole number from 1 to 64"),
         (lambda: binary("u", bits=True), "must be a whole number from 1 to 64"),
-        (lambda: plan_implicit("ip", epsilon=1.0, delta=1e-6), "must describe prefixes, not be a str"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, and given with an epsilon"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'doubling', 'uniform' or"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "above 0 for each"),
-        (lambda: plan_implicit(ZIPS, epsilon=1.0, delta=1e-6, keep_measurements=1), "must be True or False"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=0.0), "must be above 0, and given with an epsilon"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, privacy_unit="zip"), "neither a key nor"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, max_contributions=2), "needs a `privacy_unit`"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'doubling', 'uniform' or"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "above 0 for each"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, keep=["linear"]), "must be a list"),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_used_are_refused(make, fact):
@@ -454,4 +451,4 @@ def test_frames_that_cannot_fit_are_refused(frame, tree, fact):
     if "text, not" in fact:
         frame = frame.astype("string")
     with pytest.raises(ColumnsError, match=fact):
-        plan_implicit(tree, epsilon=1.0, delta=1e-6).release(frame)
+        dpt.plan(tree, epsilon=1.0, delta=1e-6).release(frame)

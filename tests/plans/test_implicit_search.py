@@ -8,7 +8,7 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.planning.private_split import best_noise
-from pandas_dptree.plans.implicit_search import find_implicit_plan, find_plan_without_list
+from pandas_dptree.plans.implicit_search import find_implicit_plan
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_implicit import HALF, ZIPS
@@ -24,18 +24,23 @@ WHOLE = {**LOSS, "privacy_unit": dpt.ROWS}
 @each("tree", [BELOW, ALONE])
 def test_the_plan_has_the_best_noise_and_its_shares(tree, mechanism):
     for split in ("optimal", "doubling", "uniform"):
-        plan = find_implicit_plan(tree, mechanism, split=split, **WHOLE)
+        plan = find_implicit_plan(tree, mechanism=mechanism, split=split, **WHOLE)
         n_levels = len(tree.level_names)
         best = best_noise(mechanism, split, PrivacyLoss(**LOSS), n_levels, tree.n_public,
                           neighbors="add_remove", max_contributions=1)  # fmt: skip
-        assert (plan.noise, plan.shares) == best and plan.tree is tree
-        assert (plan.confidence, plan.keep_measurements, plan.privacy_unit) == (0.95, False, None)
+        assert (plan.noise, plan.budget_shares) == best and plan.tree is tree
+        assert (plan.confidence, plan.keep, plan.privacy_unit) == (0.95, (), None)
         assert plan.n_public == tree.n_public and plan.level_names == tree.level_names
 
 
 def test_shares_by_name_reach_the_plan():
     shares = {"total": 0.125, "product": np.float64(0.5), "state": 0.125, "city": 0.25}
-    assert find_implicit_plan(BELOW, "auto", split=shares, **WHOLE).shares == (0.125, 0.125, 0.25, 0.5)
+    assert find_implicit_plan(BELOW, mechanism="auto", split=shares, **WHOLE).budget_shares == (
+        0.125,
+        0.125,
+        0.25,
+        0.5,
+    )
 
 
 @each(
@@ -51,36 +56,36 @@ def test_shares_by_name_reach_the_plan():
 )  # fmt: skip
 def test_other_splits_are_refused(split):
     with pytest.raises(ArgumentError, match="`split` must be") as error:
-        find_implicit_plan(BELOW, "auto", split=split, **WHOLE)
+        find_implicit_plan(BELOW, mechanism="auto", split=split, **WHOLE)
     assert "'product'" in error.value.hint
 
 
 def test_private_keys_need_a_stated_unit_and_a_delta():
     with pytest.raises(ArgumentError, match="`privacy_unit` must be given") as error:
-        find_implicit_plan(ALONE, "auto", **LOSS)
+        find_implicit_plan(ALONE, mechanism="auto", **LOSS)
     assert "dpt.ROWS" in error.value.hint
     for loss in ({"epsilon": 1.0}, {"rho": 0.1}):
         with pytest.raises(ArgumentError, match="`delta` must be above 0"):
-            find_implicit_plan(ALONE, "auto", **loss, privacy_unit=dpt.ROWS)
-    plan = find_implicit_plan(ALONE, "auto", **LOSS, privacy_unit="person", max_contributions=2)
+            find_implicit_plan(ALONE, mechanism="auto", **loss, privacy_unit=dpt.ROWS)
+    plan = find_implicit_plan(ALONE, mechanism="auto", **LOSS, privacy_unit="person", max_contributions=2)
     assert (plan.privacy_unit, plan.max_contributions) == ("person", 2)
     with pytest.raises(ArgumentError, match="`privacy_unit`"):
-        find_implicit_plan(ALONE, "auto", **LOSS, privacy_unit="city", max_contributions=2)
+        find_implicit_plan(ALONE, mechanism="auto", **LOSS, privacy_unit="city", max_contributions=2)
 
 
 def test_relative_errors_are_for_prefixes_alone():
-    assert isinstance(find_implicit_plan(ZIPS, HALF, **LOSS), dpt.ImplicitMultiplicativePlan)
+    assert isinstance(find_implicit_plan(ZIPS, mechanism=HALF, **LOSS), dpt.ImplicitMultiplicativePlan)
     with pytest.raises(ArgumentError, match="`mechanism`") as error:
-        find_implicit_plan(ALONE, HALF, **WHOLE)
+        find_implicit_plan(ALONE, mechanism=HALF, **WHOLE)
     assert "Multiplicative(" not in error.value.hint
-    for option in ({"split": "uniform"}, {"confidence": 0.9}, {"keep_measurements": True}, {"rho": 0.1}):
+    for option in ({"split": "uniform"}, {"confidence": 0.9}, {"keep": ["measurements"]}, {"rho": 0.1}):
         with pytest.raises(ArgumentError, match=f"`{next(iter(option))}`"):
-            find_implicit_plan(ZIPS, HALF, **LOSS, **option)
+            find_implicit_plan(ZIPS, mechanism=HALF, **LOSS, **option)
 
 
 def test_a_confidence_and_measurements_reach_the_plan():
-    plan = find_implicit_plan(ALONE, "gaussian", **WHOLE, confidence=0.5, keep_measurements=True)
-    assert (plan.confidence, plan.keep_measurements) == (0.5, True)
+    plan = find_implicit_plan(ALONE, mechanism="gaussian", **WHOLE, confidence=0.5, keep=["measurements"])
+    assert (plan.confidence, plan.keep) == (0.5, ("measurements",))
 
 
 @each("tree", [ZIPS, ALONE])
@@ -92,22 +97,18 @@ def test_a_confidence_and_measurements_reach_the_plan():
 def test_options_of_other_plans_are_refused_by_name(tree, option):
     [name] = option
     with pytest.raises(ArgumentError, match=f"`{name}`") as error:
-        find_plan_without_list(tree, **WHOLE, **option)
+        find_implicit_plan(tree, **WHOLE, **option)
     assert "leave it out" in error.value.hint
 
 
 def test_defaults_of_other_plans_may_be_given():
-    given = find_plan_without_list(ALONE, **WHOLE, consistency="integer", objective="levels", known=None)
-    assert given.to_dict() == find_implicit_plan(ALONE, "auto", **WHOLE).to_dict()
+    given = find_implicit_plan(ALONE, **WHOLE, consistency="integer", objective="levels", known=None)
+    assert given.to_dict() == find_implicit_plan(ALONE, mechanism="auto", **WHOLE).to_dict()
 
 
 def test_a_single_private_key_needs_no_list():
     """A text is one name, not a list of letters."""
-    for plan in (
-        dpt.plan(None, private_keys="city", **WHOLE),
-        dpt.plan_implicit(private_keys="city", **WHOLE),
-    ):
-        assert plan.level_names == ("total", "city")
+    assert dpt.plan(None, private_keys="city", **WHOLE).level_names == ("total", "city")
     frame = pd.DataFrame({"city": ["Bergen"] * 90})
     table = frame.dp.tree_counts("city", private_keys="city", **WHOLE)
     assert table.attrs["dp"]["private_keys"] == ["city"]

@@ -46,18 +46,18 @@ PLANS = {
     "joint, composed": dpt.plan_agg(DOMAIN, COLUMNS, mechanism="gaussian", **DELTA),
     "distribution": dpt.plan_distribution("age", bounds=(0, 80), bins=16, domain=DOMAIN, **EPSILON),
     "factorization": dpt.plan_distribution(
-        "age", bounds=(0, 80), bins=64, domain=DOMAIN, tree="factorization", **DELTA
+        "age", bounds=(0, 80), bins=64, domain=DOMAIN, strategy="factorization", **DELTA
     ),
     "truncated": dpt.plan(
         DOMAIN, private_keys=["site"], mechanism="truncated_laplace", neighbors="replace", **DELTA, **UNIT
     ),
     "gated": dpt.plan(DOMAIN, private_keys=["site"], mechanism="gaussian", **DELTA, **UNIT),
     "gated in rho": dpt.plan(DOMAIN, private_keys=["site"], rho=0.1, delta=1e-6, **UNIT),
-    "prefixes": dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 16], notation="number"), **DELTA),
+    "prefixes": dpt.plan(dpt.prefixes("ip", bits=[8, 16], notation="number"), **DELTA),
     "relative error": dpt.plan(TREE, mechanism=MULTIPLICATIVE, **DELTA),
     "relative error, two rows": dpt.plan(TREE, mechanism=MULTIPLICATIVE, neighbors="replace", **DELTA),
     "windows": dpt.plan(TREE, mechanism=dpt.Multiplicative(alpha=0.3, clip=True), **DELTA),
-    "relative error of prefixes": dpt.plan_implicit(
+    "relative error of prefixes": dpt.plan(
         dpt.prefixes("ip", bits=[8, 16], notation="number"), mechanism=MULTIPLICATIVE, **DELTA
     ),
 }
@@ -159,7 +159,7 @@ def test_each_level_of_a_distribution():
 def test_truncated_noise_spends_less_level_by_level():
     """Shares of 1 : 2 : 4 at an epsilon of 1: 0.21, where one epsilon of 1 would cost 0.46."""
     tree = dpt.prefixes("ip", bits=[8, 16], notation="number")
-    plan = dpt.plan_implicit(tree, mechanism="truncated_laplace", split="doubling", epsilon=1.0, delta=1e-6)
+    plan = dpt.plan(tree, mechanism="truncated_laplace", split="doubling", epsilon=1.0, delta=1e-6)
     (rho, delta), parts = plan.losses.in_rho, [1 / 7, 2 / 7, 4 / 7]
     assert float(rho) == pytest.approx(sum(x * math.tanh(x / 2) for x in parts), rel=1e-9)
     assert round(float(rho), 2) == 0.21 and round(math.tanh(1 / 2), 2) == 0.46
@@ -263,7 +263,7 @@ def test_losses_are_pickled_with_their_plans():
 
 
 def test_all_kinds_of_plans_are_here():
-    assert {plan.kind for plan in PLANS.values()} == dpt.Plan.kinds.keys()
+    assert {plan.kind for plan in PLANS.values()} == dpt.Plan._kinds.keys()
 
 
 def test_levels_that_are_not_measured_spend_nothing():

@@ -129,7 +129,7 @@ def test_the_digest_covers_all_but_the_version():
 def test_plans_that_json_cannot_hold_have_no_digest():
     plan = dpt.plan(TREE, epsilon=1.0, privacy_unit=("a", "b"), max_contributions=1)
     assert plan.digest is None and "Digest" not in repr(plan) and plan.provenance()["digest"] is None
-    assert plan.attrs().keys() == {"dp"}
+    assert plan._attrs().keys() == {"dp"}
 
 
 def test_shares_that_are_exchanged_are_refused():
@@ -173,7 +173,7 @@ def test_scales_below_the_smallest_are_refused_although_the_loss_allows_them():
 )
 def test_noise_of_an_implicit_tree_keeps_to_the_loss_and_follows_from_the_shares(changes):
     tree = dpt.binary("user", bits=8)
-    plan = dpt.plan_implicit(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
+    plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
     factors = dict(changes)
     levels = tuple(
         TruncatedLaplace(factors["epsilon"] * each.epsilon, factors["delta"] * each.delta)
@@ -186,9 +186,9 @@ def test_noise_of_an_implicit_tree_keeps_to_the_loss_and_follows_from_the_shares
 @pytest.mark.parametrize("mechanism", ["truncated_laplace", "gaussian"])
 def test_noise_for_one_row_is_refused_for_more(mechanism):
     tree, options = dpt.binary("user", bits=3), {"epsilon": 1.0, "delta": 1e-6, "mechanism": mechanism}
-    one_row = dpt.plan_implicit(tree, **options).to_dict()["noise"]
+    one_row = dpt.plan(tree, **options).to_dict()["noise"]
     for rows in ({"privacy_unit": "person", "max_contributions": 2}, {"neighbors": "replace"}):
-        other = dpt.plan_implicit(tree, **options, **rows).to_dict()
+        other = dpt.plan(tree, **options, **rows).to_dict()
         with pytest.raises(dpt.ArgumentError, match="`noise` does not follow from the shares"):
             dpt.Plan.from_dict(replaced(other, ("noise",), one_row), tree)
 
@@ -197,7 +197,7 @@ def test_noise_for_one_row_is_refused_for_more(mechanism):
 def gated_plan(kind):
     """Make a plan of few levels: the proof of its loss takes long."""
     loss = {"epsilon": {"epsilon": 1.0, "delta": 1e-6}, "rho": {"rho": 0.1, "delta": 1e-6}}[kind]
-    return dpt.plan_implicit(dpt.binary("user", bits=3), **loss, mechanism="gaussian")
+    return dpt.plan(dpt.binary("user", bits=3), **loss, mechanism="gaussian")
 
 
 @pytest.mark.parametrize("kind", ["epsilon", "rho"])

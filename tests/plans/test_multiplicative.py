@@ -265,7 +265,7 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
         ({"objective": "worst"}, "`objective` has no meaning"),
         ({"target": {"total": 1.0}}, "`target` has no meaning"),
         ({"fit": "joint"}, "`fit` has no meaning"),
-        ({"keep_measurements": True}, "`keep_measurements` has no meaning"),
+        ({"keep": ["measurements"]}, "`keep` has no meaning"),
         ({"column": "cost", "bounds": (0, 5)}, "`column` has no meaning"),
         ({"neighbors": "x"}, "`neighbors` is unknown"),
         ({"max_contributions": 0}, "`max_contributions` must be"),

@@ -61,8 +61,6 @@ def test_each_option_stands_once():
 @each("name", VERBS)
 def test_defaults_are_those_of_the_options(name):
     own = {"confidence"}  # of quantiles, which always have an interval
-    if name == "plan_implicit":
-        own.add("mechanism")
     for option, parameter in keywords(VERBS[name]).items():
         if option in OPTIONS and option not in own and parameter.default is not parameter.empty:
             assert parameter.default == OPTIONS[option].default
@@ -97,7 +95,7 @@ from pandas_dptree.accessors.frames import DataFrameAccessor, SeriesAccessor
 import xarray as xr
 
 frame, array, dataset = pd.DataFrame(), xr.DataArray(), xr.Dataset()
-domain = dpt.Domain.from_frame(frame, by=["a"])
+domain, tree = dpt.Domain.from_frame(frame, by=["a"]), dpt.binary("a", bits=4)
 """
 CALLS = [
     'dpt.tree_counts(frame, ["a"], epsilon=1)',
@@ -157,7 +155,6 @@ CALLS = [
 def test_calls_of_every_verb_are_checked():
     """The list above leaves nothing out that takes an epsilon."""
     taking = {name.rpartition(".")[2] for name, verb in VERBS.items() if "epsilon" in keywords(verb)}
-    taking -= {"plan_implicit"}
     assert taking <= {name for call in CALLS for name in re.findall(r"\.(\w+)\(", call)}
     for holder in HOLDERS:
         own = {
@@ -175,6 +172,10 @@ REVEALED = {
     "dpt.plan(domain, epsilon=1)": "AdditivePlan",
     "dpt.plan(domain, epsilon=1, mechanism=dpt.Multiplicative(alpha=0.1))": "MultiplicativePlan",
     'dpt.plan(domain, epsilon=1, delta=1e-6, private_keys=["b"])': "ImplicitPlan",
+    "dpt.plan(tree, epsilon=1, delta=1e-6)": "ImplicitPlan",
+    "dpt.plan(tree, epsilon=1, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.1))": (
+        "ImplicitMultiplicativePlan"
+    ),
     'dpt.plan_sums(domain, columns="v", bounds=(0, 1), epsilon=1)': "JointPlan",
     'dpt.plan_distribution("v", bins=9, epsilon=1)': "DistributionPlan",
     'dpt.arrays.tree_counts(array, ["a"], epsilon=1)': "DataTree",
@@ -219,7 +220,7 @@ def test_type_checkers_refuse_misspelled_options(tmp_path):
 
 
 def test_what_is_left_at_its_default_is_not_set():
-    left = {"split": "optimal", "known": None, "keep_measurements": False, "confidence": None}
+    left = {"split": "optimal", "known": None, "keep": None, "confidence": None}
     assert unsupported_options(RELATIVE_ERROR, left) == []
     assert unsupported_options(RELATIVE_ERROR, {**left, "fit": "joint"}) == ["fit"]
     assert unsupported_options(RELATIVE_ERROR, {"consistency": "none"}, {"consistency": "none"}) == []

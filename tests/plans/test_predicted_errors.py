@@ -131,7 +131,7 @@ def test_a_plan_predicts_the_alpha_rmse_of_its_estimates():
     truth = tree.roll_up(np.array([0, 3, 200, 40, 0, 1000, 7]))
     predicted = [
         theory.estimate_alpha_rmse(variance, fourth, z, 0.02)
-        for variance, fourth, z in zip(plan.variances.final, plan.error_cumulants, truth, strict=True)
+        for variance, fourth, z in zip(plan._variances.final, plan.error_cumulants, truth, strict=True)
     ]
     rng, n = np.random.default_rng(1), 4000
     noise = [
@@ -141,7 +141,7 @@ def test_a_plan_predicts_the_alpha_rmse_of_its_estimates():
         for scale, size in zip(plan.noise_scales, tree.level_sizes, strict=True)
     ]
     errors = [
-        least_squares(tree, [level[release] for level in noise], plan.variances) for release in range(n)
+        least_squares(tree, [level[release] for level in noise], plan._variances) for release in range(n)
     ]
     for level, z in enumerate(truth):
         estimates = np.array([error[level] for error in errors]) + z

@@ -139,7 +139,7 @@ def test_what_fails_after_the_charge_is_not_marked_as_released(events, monkeypat
 def test_the_time_of_a_charge_is_that_of_the_request(monkeypatch):
     account = Account()
     plan, noted = PLANS["AdditivePlan"], []
-    prepared = plan.prepared(RECORDS)
+    prepared = plan._prepared(RECORDS)
 
     def read(source):
         noted.append(datetime.now(UTC))
@@ -167,7 +167,7 @@ def test_several_releases_are_read_before_any_is_charged(events):
     log = []
 
     def noting(plan):
-        prepared = plan.prepared(RECORDS)
+        prepared = plan._prepared(RECORDS)
 
         def read(source):
             log.append(("read", list(events)))
@@ -185,7 +185,7 @@ def test_several_releases_are_read_before_any_is_charged(events):
 
 def test_an_error_in_reading_the_last_of_several_costs_nothing(events):
     plan = PLANS["AdditivePlan"]
-    releases = {"good": plan.prepared(RECORDS), "bad": plan.prepared(RECORDS.drop(columns="district"))}
+    releases = {"good": plan._prepared(RECORDS), "bad": plan._prepared(RECORDS.drop(columns="district"))}
     with pytest.raises(dpt.ColumnsError):
         carry_out(releases, {"ledger": Account(events), "note": NOTE})
     assert events == ["check"]
@@ -200,7 +200,7 @@ def test_warnings_come_after_the_mark_and_hold_all_tables(events, monkeypatch):
 
     monkeypatch.setattr("pandas_dptree.plans.running.warn_if_empty", warn_if_empty)
     plan = PLANS["AdditivePlan"]
-    releases = {name: plan.prepared(RECORDS) for name in ("one", "two")}
+    releases = {name: plan._prepared(RECORDS) for name in ("one", "two")}
     tables = carry_out(releases, {"ledger": Account(events), "note": NOTE})
     assert events[-3:] == ["released", "warning", "warning"] and seen == [tables, tables]
     (alone,) = carry_out({"one": releases["one"]}, {}).values()

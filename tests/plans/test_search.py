@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.verbs.tables import domain_of
+from pandas_dptree.verbs.domains import domain_of
 from tests.helpers_cases import each
 
 BY = ["region", "district", "clinic"]
@@ -193,7 +193,7 @@ def test_messages_about_targets_are_in_the_measure_of_the_column(domain, target,
         ({"confidence": float("nan")}, "confidence", "between 0 and 1"),
         ({"confidence": True}, "confidence", "between 0 and 1"),
         ({"confidence": "0.9"}, "confidence", "between 0 and 1"),
-        ({"keep_measurements": "yes"}, "keep_measurements", "True or False"),
+        ({"keep": "measurements"}, "keep", "must be a list"),
         ({"column": "cost"}, "bounds", "must be given"),
         ({"column": "cost", "bounds": (5, 0)}, "bounds", "the lower one first"),
         ({"column": "cost", "bounds": 5}, "bounds", "the lower one first"),

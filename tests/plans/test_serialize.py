@@ -23,7 +23,7 @@ from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more, spends_no_mo
 from tests.helpers_privacy import LOSS
 from tests.strategies import domains_and_rows
 
-KINDS = {kind.__name__: kind for kind in dpt.Plan.kinds.values()}
+KINDS = {kind.__name__: kind for kind in dpt.Plan._kinds.values()}
 PREFIXES = dpt.prefixes("ip", bits=[8, 16], notation="number")
 REGIONS = dpt.Domain.from_frame(PLACES[["region"]].drop_duplicates(), by=["region"])
 
@@ -55,14 +55,14 @@ PLANS = [
         DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS, mechanism="gaussian",
         privacy_unit="person", max_contributions=2,
     ),
-    dpt.plan_implicit(
+    dpt.plan(
         PREFIXES, **LOSS, split={"total": 0.25, "ip/8": 0.25, "ip/16": 0.5}, mechanism="truncated_laplace"
     ),
-    dpt.plan_implicit(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
+    dpt.plan(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
     dpt.plan_distribution("cost", bounds=(0, 500), bins=8, domain=DOMAIN, **LOSS),
 ]  # fmt: skip
 GATED = {
-    "Gaussian thresholds": dpt.plan_implicit(PREFIXES, **LOSS, mechanism="gaussian", split="doubling"),
+    "Gaussian thresholds": dpt.plan(PREFIXES, **LOSS, mechanism="gaussian", split="doubling"),
     "private keys": dpt.plan(
         REGIONS, private_keys=["district"], **LOSS, mechanism="gaussian", privacy_unit="person",
         max_contributions=2,
@@ -82,7 +82,7 @@ def spends_what_it_states(plan):
     """Tell whether the mechanism is laid out for the loss that the plan states, or for less."""
     loss = plan.loss
     if isinstance(plan, dpt.JointPlan):
-        return spends_no_more([each for each in plan.plans.values() if each.shares.any()], loss)
+        return spends_no_more([each for each in plan.plans.values() if each.budget_shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
         return spends_no_more_than_stated(plan)
     if isinstance(plan, dpt.ImplicitPlan):

@@ -57,7 +57,7 @@ def test_all_verbs_and_plans_are_found():
     ]
     assert {*verbs, *(f"frame.dp.{verb}" for verb in verbs), "release_distribution"} <= {*SPENDING}
     plans = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums"]
-    both = {*plans, *(f"frame.dp.{plan}" for plan in plans), "plan_implicit"}
+    both = {*plans, *(f"frame.dp.{plan}" for plan in plans)}
     assert {*FUNCTIONS} - {*SPENDING} == both
     assert set(CLASSES) == set(PLANS)
 
@@ -80,7 +80,7 @@ def names_what_is_missing(error: pytest.ExceptionInfo) -> bool:
 def test_a_unit_needs_a_bound_on_its_rows(name, monkeypatch):
     monkeypatch.setattr("pandas_dptree.plans.execute.exact_leaves", None)  # it is never read
     with pytest.raises(dpt.ArgumentError) as error:
-        called(name, privacy_unit="day" if name == "plan_implicit" else "person")
+        called(name, privacy_unit="person")
     assert names_what_is_missing(error)
 
 
@@ -115,8 +115,8 @@ def test_so_it_does_where_the_tree_is_too_large_to_be_listed(mechanism):
 PLANS = {
     "AdditivePlan": dpt.plan(DOMAIN, **LOSS),
     "MultiplicativePlan": dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
-    "ImplicitPlan": dpt.plan_implicit(TREE, **LOSS),
-    "ImplicitMultiplicativePlan": dpt.plan_implicit(TREE, **LOSS, mechanism=FACTOR),
+    "ImplicitPlan": dpt.plan(TREE, **LOSS),
+    "ImplicitMultiplicativePlan": dpt.plan(TREE, **LOSS, mechanism=FACTOR),
     "DistributionPlan": dpt.plan_distribution("cost", bins=[0, 100, 500], epsilon=1.0),
 }
 
@@ -141,7 +141,7 @@ def test_plans_that_are_made_directly_keep_the_rule(kind):
     if kind == "DistributionPlan":
         people = dpt.plan_distribution("cost", bins=[0, 100, 500], epsilon=1.0, **more)
     elif kind == "ImplicitPlan":
-        people = dpt.plan_implicit(TREE, **LOSS, **more)
+        people = dpt.plan(TREE, **LOSS, **more)
     else:
         people = dataclasses.replace(plan, **more, **anew)
     assert people.privacy_unit == "who" and type(people.max_contributions) is int
@@ -231,13 +231,14 @@ def test_several_rows_of_each_row_are_as_with_none(unit):
     assert plan.release(np.array([50, 70]), rng=rng()).attrs["dp"]["max_contributions"] == 3
     assert plan.noise_scales.tolist() == [6.0, 6.0]
     bins = {"bins": [0, 100, 500], "epsilon": 1.0, "privacy_unit": unit, "max_contributions": 3}
-    shape = dpt.plan_distribution("cost", tree=[2], **bins)
+    shape = dpt.plan_distribution("cost", strategy=[2], **bins)
     assert shape.release(np.array([50, 70]), rng=rng()).provenance["max_contributions"] == 3
     assert shape.strategy.noise_scales == (math.inf, 3.0)
     with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`"):
         shape.release(VISITS)
-    of_records = [*SPENDING, "plan_implicit"]
-    for name, more in (*((name, {}) for name in of_records), ("plan_implicit", {"mechanism": FACTOR})):
+    implicit = {"domain": TREE, "delta": 1e-6}
+    of_prefixes = [("plan", implicit), ("plan", {**implicit, "mechanism": FACTOR})]
+    for name, more in (*((name, {}) for name in SPENDING), *of_prefixes):
         with pytest.raises(dpt.ArgumentError, match="needs a `privacy_unit`") as error:
             called(name, privacy_unit=unit, max_contributions=3, **more)
         assert error.value.argument == "max_contributions"

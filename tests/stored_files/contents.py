@@ -100,9 +100,9 @@ def plans() -> dict[str, Any]:
             "cost", bounds=(0, 500), bins=100, known={"total": 600}, rho=0.5
         ),
         "groups": dpt.plan_distribution("age", bins=[0, 18, 40, 100], domain=listed, **APPROXIMATE, **PERSON),
-        "prefixes": dpt.plan_implicit(of["prefixes"], mechanism="truncated_laplace", **APPROXIMATE),
-        "prefixes_gaussian": dpt.plan_implicit(of["prefixes"], mechanism="gaussian", rho=0.1, delta=1e-6),
-        "prefixes_relative_error": dpt.plan_implicit(
+        "prefixes": dpt.plan(of["prefixes"], mechanism="truncated_laplace", **APPROXIMATE),
+        "prefixes_gaussian": dpt.plan(of["prefixes"], mechanism="gaussian", rho=0.1, delta=1e-6),
+        "prefixes_relative_error": dpt.plan(
             of["prefixes"], mechanism=bounded, **APPROXIMATE, **PERSON
         ),
         "private_keys": dpt.plan(of["private_keys"], private_keys=BY[1:], epsilon=4.0, delta=1e-3, **PERSON),

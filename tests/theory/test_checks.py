@@ -27,7 +27,7 @@ from tests.helpers_cases import each
         ("alpha", lambda tree: theory.error_bounds(tree, epsilon=1, delta=1e-6, alpha=0)),
         ("alpha", lambda tree: theory.error_bounds(tree, epsilon=1, delta=1e-6, alpha=math.nan)),
         ("tree", lambda tree: theory.worst_node_shares(tree)),
-        ("prefix_sums", lambda tree: theory.from_thresholds(tree, [1, 2])),
+        ("cumulative_sums", lambda tree: theory.from_thresholds(tree, [1, 2])),
     ],
 )
 def test_wrong_arguments_are_named(argument, call):

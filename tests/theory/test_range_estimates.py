@@ -64,7 +64,7 @@ def test_interval_variances_by_brute_force(branching: list[int], data: st.DataOb
 def largest_errors(drawn: list[np.ndarray], tree: Tree, queries: Queries, *, root: bool) -> np.ndarray:
     """Largest absolute error of each run, every query from its own cover."""
     bins = tree.n_leaves
-    starts = [0] if queries == "prefixes" else range(bins)
+    starts = [0] if queries == "cumulative" else range(bins)
     largest = np.zeros(len(drawn[-1]))
     sums = [np.cumsum(np.insert(level, 0, 0, axis=1), axis=1) for level in drawn]
     for start in starts:
@@ -75,7 +75,7 @@ def largest_errors(drawn: list[np.ndarray], tree: Tree, queries: Queries, *, roo
     return largest
 
 
-@pytest.mark.parametrize("queries", ["prefixes", "intervals"])
+@pytest.mark.parametrize("queries", ["cumulative", "intervals"])
 @each("branching", [[2] * 6, [4, 4, 4], [40], [2, 20], [1, 3], [2]])
 def test_expected_maximum_is_bounded(branching: list[int], queries: Queries) -> None:
     rng = np.random.default_rng(7)
@@ -99,7 +99,7 @@ def test_expected_maximum_of_discrete_noise() -> None:
             (rng.geometric(stop, (2000, size)) - rng.geometric(stop, (2000, size))).astype(float)
             for size in tree.level_sizes
         ]
-        mean = largest_errors(drawn, tree, "prefixes", root=True).mean()
+        mean = largest_errors(drawn, tree, "cumulative", root=True).mean()
         assert mean < expected_maximum_bound(tree, [scale] * 5)
 
 
@@ -115,7 +115,7 @@ def test_expected_maximum_of_the_binary_tree_grows_with_the_square_of_its_levels
 def test_expected_maximum_of_two_bins_follows_from_the_largest_noise() -> None:
     """There it is the smaller bound. A prefix takes nodes on one side, an interval on both."""
     tree, one_side = Tree.from_branching([2]), 1 + math.log(2)
-    assert expected_maximum_bound(tree, [0.0, 1.0], "prefixes") == pytest.approx(one_side)
+    assert expected_maximum_bound(tree, [0.0, 1.0], "cumulative") == pytest.approx(one_side)
     assert expected_maximum_bound(tree, [0.0, 1.0], "intervals") == pytest.approx(2 * one_side)
 
 

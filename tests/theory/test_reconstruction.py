@@ -1,4 +1,4 @@
-"""Prefix sums from noisy trees: against dense algebra, closed forms and simulation."""
+"""Cumulative sums from noisy trees: against dense algebra, closed forms and simulation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pandas_dptree.theory.range_estimates import cover, expected_maximum_bound, 
 from pandas_dptree.theory.reconstruction import (
     average_covers,
     average_covers_variances,
-    least_squares_prefixes,
+    least_squares_sums,
     left_cover,
     left_cover_variances,
 )
@@ -45,7 +45,7 @@ def test_exact_counts_give_exact_prefixes(branching: list[int], data: st.DataObj
     exact = np.cumsum(counts)
     assert np.array_equal(left_cover(tree, measured), exact)
     assert np.allclose(average_covers(tree, measured, noise), exact)
-    assert np.allclose(least_squares_prefixes(tree, measured, noise), exact)
+    assert np.allclose(least_squares_sums(tree, measured, noise), exact)
     start = data.draw(st.integers(0, tree.n_leaves))
     stop = data.draw(st.integers(start, tree.n_leaves))
     ways = interval_estimates(tree, measured, noise, start, stop)
@@ -111,7 +111,7 @@ def test_least_squares_prefixes_against_dense_algebra(branching: list[int], seed
     measured = [rng.normal(10, 5, size) for size in tree.level_sizes]
     given_levels = [None if root == math.inf else measured[0], *measured[1:]]
     leaves = dense_least_squares(tree, given_levels, [np.array([v]) for v in noise])[0][-1]
-    assert np.allclose(least_squares_prefixes(tree, given_levels, noise), np.cumsum(leaves))
+    assert np.allclose(least_squares_sums(tree, given_levels, noise), np.cumsum(leaves))
 
 
 def test_proposition_b1_and_lemma_iv4() -> None:
@@ -168,7 +168,7 @@ def test_simulated_errors_match_their_formulas() -> None:
             lambda v: average_covers(tree, v, noise, weights="equal"),
             average_covers_variances(tree, noise, weights="equal"),
         ),
-        (lambda v: least_squares_prefixes(tree, v, noise), best),
+        (lambda v: least_squares_sums(tree, v, noise), best),
     ]
     for estimate, variances in ways:
         # linear, so its matrix tells the error of every run
@@ -210,7 +210,7 @@ NOISE = [0.0, 1.0, 1.0]
         ("weights", lambda: average_covers_variances(TREE, NOISE, weights="best")),  # type: ignore[arg-type]
         ("weights", lambda: average_covers_variances(TREE, [math.inf, 1.0, 1.0], weights="equal")),
         ("measurements", lambda: average_covers(TREE, [None, *LEVELS[1:]], NOISE)),
-        ("measurements", lambda: least_squares_prefixes(TREE, [*LEVELS[:2], np.zeros(3)], NOISE)),
+        ("measurements", lambda: least_squares_sums(TREE, [*LEVELS[:2], np.zeros(3)], NOISE)),
         ("measurements", lambda: interval_estimates(TREE, LEVELS[:2], NOISE, 0, 1)),
         ("start", lambda: cover(TREE, -1, 2)),
         ("start", lambda: cover(TREE, 0.0, 2)),  # type: ignore[arg-type]

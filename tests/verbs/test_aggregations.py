@@ -43,7 +43,7 @@ def test_columns_are_those_asked_for_in_their_order():
 
 def test_what_else_a_table_can_show_is_named_likewise():
     table = dpt.tree_agg(
-        VISITS, BY, ASKED, rho=0.1, domain=PLACES, confidence=0.9, keep_measurements=True, rng=rng()
+        VISITS, BY, ASKED, rho=0.1, domain=PLACES, confidence=0.9, keep=["measurements"], rng=rng()
     )
     for name in ASKED:
         suffixes = ["", "_std_error", "_lower", "_upper", "_measurement", "_noise_scale"]
@@ -229,7 +229,7 @@ def test_what_is_measured_counts_and_not_what_shares_say():
     """A plan that spends cannot pass for one that does not."""
     dear = dpt.plan(DOMAIN, epsilon=5.0)
     cheap = dpt.plan(DOMAIN, epsilon=0.1)
-    assert dear.spends and not dear.shares.sum() == 0
+    assert dear._spends and not dear.budget_shares.sum() == 0
     with pytest.raises(dpt.ArgumentError, match="spend more"):
         dpt.JointPlan(loss=cheap.loss, plans={"a": cheap, "b": dear})
 

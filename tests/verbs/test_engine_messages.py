@@ -421,7 +421,7 @@ def planted(n=300):
 LETTERS = dpt.Domain.from_frame(pd.DataFrame({"place": ["a", "b"]}), by=["place"])
 LOSS = {"epsilon": 1.0, "mechanism": "laplace", **UNIT}
 PRIVATE = {"epsilon": 1.0, "delta": 1e-9, "mechanism": "truncated_laplace", **UNIT}
-LARGE = {"bounds": (0, 10), "bins": 4, "tree": [4]}
+LARGE = {"bounds": (0, 10), "bins": 4, "strategy": [4]}
 ON_PLANTED = {
     name: plan.release
     for name, plan in {
@@ -436,8 +436,8 @@ ON_PLANTED = {
         ),
         "distribution": dpt.plan_distribution("amount", **LARGE, **LOSS),
         "distribution of text": dpt.plan_distribution("text", **LARGE, **LOSS),
-        "prefixes": dpt.plan_implicit(dpt.prefixes("place", chars=[1, 2], alphabet="abcdef"), **PRIVATE),
-        "prefixes of bits": dpt.plan_implicit(dpt.binary("text", bits=4), **PRIVATE),
+        "prefixes": dpt.plan(dpt.prefixes("place", chars=[1, 2], alphabet="abcdef"), **PRIVATE),
+        "prefixes of bits": dpt.plan(dpt.binary("text", bits=4), **PRIVATE),
         "private keys": dpt.plan(None, private_keys=["place"], **PRIVATE),
         "a column that is missing": dpt.plan(
             dpt.Domain.from_frame(pd.DataFrame({"places": ["a"]}), by=["places"]), **LOSS

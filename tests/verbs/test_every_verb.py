@@ -82,8 +82,8 @@ BY, BOUNDS, PREFIXES = (
 NOISY = {"epsilon": 1e-5, "consistency": "linear"}  # so much noise that no number appears twice
 KEYS = {"domain": RECORDS[BY].drop_duplicates()}
 VALUES = {"columns": "v", **BOUNDS, **KEYS}
-BINS = {"bins": 64, **BOUNDS, "epsilon": 0.05, "tree": [8, 8]}
-EDGES = {"edges": range(65), "epsilon": 0.05, "tree": [8, 8]}
+BINS = {"bins": 64, **BOUNDS, "epsilon": 0.05, "strategy": [8, 8]}
+EDGES = {"edges": range(65), "epsilon": 0.05, "strategy": [8, 8]}
 PARTS, RANGES = [0.2, 0.4, 0.6, 0.8], [(i, i + 1) for i in range(8)]
 LARGE = {"epsilon": 0.5, "delta": 0.01}
 FACTOR = {"epsilon": 20.0, "delta": 1e-3, "mechanism": dpt.Multiplicative(alpha=0.9, failure_probability=0.4)}
@@ -140,8 +140,8 @@ FUNCTIONS = {
         RECORDS.dp.plan_sums(BY, columns="v", **KEYS, **BOUNDS, **NOISY).release, RECORDS
     ),
     "DistributionPlan.release": partial(dpt.plan_distribution("v", **BINS).release, RECORDS),
-    "ImplicitPlan.release": partial(dpt.plan_implicit(PREFIXES, **LARGE).release, NUMBERS),
-    "ImplicitMultiplicativePlan.release": partial(dpt.plan_implicit(PREFIXES, **FACTOR).release, NUMBERS),
+    "ImplicitPlan.release": partial(dpt.plan(PREFIXES, **LARGE).release, NUMBERS),
+    "ImplicitMultiplicativePlan.release": partial(dpt.plan(PREFIXES, **FACTOR).release, NUMBERS),
     "MultiplicativePlan.release": factors,
     "SparseVector": answers,
     "TruncatedLaplace.release": partial(dpt.TruncatedLaplace(1e-5, 1e-6).release, [1, 2]),

@@ -128,7 +128,7 @@ def test_where_all_counts_are_known_the_sums_get_the_whole_loss(stated, mechanis
     mechanism = "laplace" if set(stated) == {"epsilon"} else mechanism
     places, records = wards([300, 50, 20, 700])
     plan = plan_of(places, known={"ward": records.groupby("ward").size()}, consistency=consistency,
-                   mechanism=mechanism, confidence=0.9, keep_measurements=True, **stated)  # fmt: skip
+                   mechanism=mechanism, confidence=0.9, keep=["measurements"], **stated)  # fmt: skip
     means = plan.release(records, rng=rng())
     for name in ("count", "lower", "upper"):
         assert means[name].tolist() == [1070, 300, 50, 20, 700]

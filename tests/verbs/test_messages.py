@@ -71,7 +71,7 @@ TRUTH = FRAME.groupby(BY, as_index=False).size().rename(columns={"size": "count"
 RELEASED = PLAN.release(FRAME, rng=np.random.default_rng(0))
 QUICK = {"mechanism": "truncated_laplace"}
 """Its noise is found faster."""
-LARGE = dpt.plan_implicit(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6, **QUICK)
+LARGE = dpt.plan(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6, **QUICK)
 BINS = dpt.plan_distribution("age", bounds=(0, 100), bins=4, epsilon=1.0)
 SHAPE = BINS.release(FRAME, rng=np.random.default_rng(0))
 ARRAY = xr.DataArray(np.arange(6).reshape(2, 3), {"y": [10, 20], "x": ["a", "b", "c"]}, ("y", "x"))
@@ -107,10 +107,10 @@ CALLS = {
     "plan_means": (dpt.plan_means, {"domain": DOMAIN, "columns": "age", "bounds": (0, 9), "epsilon": 1.0}),
     "plan": (dpt.plan, {"domain": DOMAIN, "epsilon": 1.0}),
     "plan of sums": (dpt.plan, {"domain": DOMAIN, "epsilon": 1.0, "column": "age", "bounds": (0, 9)}),
-    "plan_implicit": (
-        dpt.plan_implicit, {"tree": dpt.binary("age", bits=8), "epsilon": 1.0, "delta": 1e-6, **QUICK},
+    "plan of prefixes": (
+        dpt.plan, {"domain": dpt.binary("age", bits=8), "epsilon": 1.0, "delta": 1e-6, **QUICK},
     ),
-    "plan_implicit of private keys": (dpt.plan_implicit, {"epsilon": 1.0, **PRIVATE}),
+    "plan of private keys": (dpt.plan, {"domain": None, "epsilon": 1.0, **PRIVATE}),
     "plan_distribution": (
         dpt.plan_distribution,
         {"column": "age", "bounds": (0, 9), "bins": 4, "epsilon": 1.0},
@@ -202,7 +202,7 @@ CALLS = {
     ),
     "factorization_error": (theory.factorization_error, {"tree": TREE, "epsilon": 1.0, "delta": 1e-6}),
     "factorization_norm": (theory.factorization_norm, {"tree": TREE}),
-    "from_thresholds": (theory.from_thresholds, {"tree": TREE, "prefix_sums": [1, 2, 3, 4]}),
+    "from_thresholds": (theory.from_thresholds, {"tree": TREE, "cumulative_sums": [1, 2, 3, 4]}),
     "gaussian_lower_bound": (theory.gaussian_lower_bound, {"tree": TREE}),
     "noise_floor": (theory.noise_floor, {"epsilon": 1.0, "delta": 1e-6}),
     "packing_error": (theory.packing_error, {"tree": TREE, "epsilon": 1.0, "alpha": 0.1}),
@@ -227,7 +227,7 @@ CALLS = {
     "tree_error": (theory.tree_error, {"branching": [4, 4], "variances": [1, 1]}),
     "refined_error": (theory.refined_error, {"branching": [4, 4], "variances": [1, 1]}),
     "threshold_error": (theory.threshold_error, {"n_bins": 16, "variance": 1.0}),
-    "prefix_lower_bound": (theory.prefix_lower_bound, {"n_bins": 16}),
+    "cumulative_lower_bound": (theory.cumulative_lower_bound, {"n_bins": 16}),
 }  # fmt: skip
 MATHEMATICS = {call for call in list(CALLS)[list(CALLS).index("clinic_visits") :]} | {
     "Tree", "SparseVector.error_bound", "Plan.plot", "Distribution.plot", "detection_probability",
@@ -311,9 +311,7 @@ def shows_no_secret(argument, *, call, turns):
     [
         lambda: dpt.tree_counts(**TABLE | {"privacy_unit": FRAME["person"]}),
         lambda: dpt.cdf(**COLUMN | {"privacy_unit": FRAME["person"]}),
-        lambda: dpt.plan_implicit(
-            dpt.binary("age", bits=8), epsilon=1, delta=1e-6, privacy_unit=FRAME["person"]
-        ),
+        lambda: dpt.plan(dpt.binary("age", bits=8), epsilon=1, delta=1e-6, privacy_unit=FRAME["person"]),
     ],
 )
 def test_a_column_passed_for_its_name_gets_a_hint(call):

@@ -152,12 +152,12 @@ def cases() -> dict[str, Case]:
         return dpt.plan(dpt.derived_domain(list(by)), **none)
 
     def distribution(bounds: Any, domain: dpt.Domain | None = None) -> dpt.DistributionPlan:
-        return dpt.plan_distribution("v", bounds=bounds, bins=4, domain=domain, tree=[4], epsilon=1.0)
+        return dpt.plan_distribution("v", bounds=bounds, bins=4, domain=domain, strategy=[4], epsilon=1.0)
 
     options: dict[str, Any] = {
         **none, "delta": 0.0, "rho": None, "neighbors": "add_remove", "max_contributions": None,
         "mechanism": "laplace", "level_weights": None, "objective": "levels", "fit": "totals",
-        "confidence": None, "keep_measurements": True,
+        "confidence": None, "keep": ["measurements"],
     }  # fmt: skip
     quantities = [Quantity.of("v", (-2, 10), 0.5), Quantity.of("w", (0, 5), 1)]
     year = {"start": "2020-01-01", "end": "2020-12-31"}
@@ -224,7 +224,7 @@ def cases() -> dict[str, Case]:
             bounded, {"g": group, "v": amount, "u": (UNITS, OF_UNITS)}, {"v_measurement": 10.0 * most}
         )
         binned = dpt.plan_distribution(
-            "v", bounds=(0, 10), bins=4, domain=groups, tree=[4], epsilon=1.0, **unit
+            "v", bounds=(0, 10), bins=4, domain=groups, strategy=[4], epsilon=1.0, **unit
         )
         found[f"units of {most}, distribution"] = Case(
             binned, {"g": group, "v": amount, "u": (UNITS, OF_UNITS)}, {"count": float(most)}

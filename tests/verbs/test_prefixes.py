@@ -22,7 +22,7 @@ from tests.helpers_random import rng
 OPTIONS = [
     {},
     {"neighbors": "replace", "split": "uniform"},
-    {"privacy_unit": "person", "max_contributions": 2, "keep_measurements": True},
+    {"privacy_unit": "person", "max_contributions": 2, "keep": ["measurements"]},
     {"mechanism": "truncated_laplace", "split": "doubling"},
     {"mechanism": "gaussian", "confidence": 0.9},
 ]
@@ -46,7 +46,7 @@ def release_the_same(tree, options):
     frame = records()
     table = frame.dp.tree_counts(tree, **LOSS, **options, rng=rng())
     pd.testing.assert_frame_equal(table, dpt.tree_counts(frame, tree, **LOSS, **options, rng=rng()))
-    plan = dpt.plan_implicit(tree, **LOSS, **options)
+    plan = dpt.plan(tree, **LOSS, **options)
     pd.testing.assert_frame_equal(table, plan.release(frame, rng=rng()))
     assert table.attrs == plan.release(frame, rng=rng()).attrs
     assert table["level"].cat.categories.tolist() == list(plan.level_names)
@@ -63,9 +63,9 @@ def test_shares_by_name_reach_the_plan():
 
 
 def test_the_names_of_the_package_are_the_public_ones():
-    for name in ("prefixes", "binary", "plan_implicit", "ImplicitPlan", "detection_probability"):
+    for name in ("prefixes", "binary", "ImplicitPlan", "detection_probability"):
         assert name in dpt.__all__ and inspect.getdoc(getattr(dpt, name))
-    assert isinstance(dpt.plan_implicit(ZIPS, **LOSS), dpt.ImplicitPlan)
+    assert isinstance(dpt.plan(ZIPS, **LOSS), dpt.ImplicitPlan)
     assert dpt.binary("n", bits=2) == dpt.prefixes("n", bits=[1, 2], notation="number")
 
 
@@ -103,7 +103,7 @@ def test_the_names_of_the_package_are_the_public_ones():
         ("split", {**LOSS, "split": {"zip/1": 1.0}}),
         ("max_contributions", {**LOSS, "max_contributions": 2}),
         ("privacy_unit", {**LOSS, "privacy_unit": "zip"}),
-        ("keep_measurements", {**LOSS, "keep_measurements": "yes"}),
+        ("keep", {**LOSS, "keep": "measurements"}),
         ("neighbors", {**LOSS, "neighbors": "swap"}),
         ("rng", {**LOSS, "rng": 7}),
     ],
@@ -125,8 +125,6 @@ def test_defaults_may_be_given():
 
 def test_other_verbs_take_no_tree_of_prefixes():
     with pytest.raises(ArgumentError):
-        dpt.plan(ZIPS, **LOSS)
-    with pytest.raises(ArgumentError):
         records().dp.tree_sums(ZIPS, columns="person", bounds=(0, 10), **LOSS)
 
 
@@ -135,7 +133,7 @@ def test_other_verbs_take_no_tree_of_prefixes():
 
 @cache
 def planned(tree, mechanism):
-    return dpt.plan_implicit(tree, **LOSS, mechanism=mechanism, confidence=1 - 1e-9)
+    return dpt.plan(tree, **LOSS, mechanism=mechanism, confidence=1 - 1e-9)
 
 
 @pytest.mark.parametrize(("mechanism", "bound"), BOUNDS.items())
@@ -155,7 +153,7 @@ def test_the_provenance_describes_the_plan(mechanism, loss):
     if "rho" in loss and mechanism == "truncated_laplace":
         return  # cannot be planned by a rho
     unit = {"privacy_unit": "person", "max_contributions": 1, "mechanism": mechanism}
-    plan = dpt.plan_implicit(NUMBERS, **loss, **unit)
+    plan = dpt.plan(NUMBERS, **loss, **unit)
     table = records().dp.tree_counts(NUMBERS, **loss, **unit, rng=rng())
     provenance = table.attrs["dp"]
     assert {name: provenance[name] for name in loss} == loss
@@ -210,7 +208,7 @@ def test_nodes_are_found_by_number_or_text():
 @pytest.mark.parametrize("tree", TREES)
 def test_parquet_keeps_the_table(tree, tmp_path):
     pytest.importorskip("pyarrow")
-    table = released(tree, keep_measurements=True)
+    table = released(tree, keep=["measurements"])
     table.to_parquet(tmp_path / "counts.parquet")
     back = pd.read_parquet(tmp_path / "counts.parquet")
     pd.testing.assert_frame_equal(back, table)

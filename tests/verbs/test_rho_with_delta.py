@@ -63,7 +63,7 @@ def test_all_functions_are_found():
     assert FUNCTIONS.keys() == TAKE_BOTH.keys()
 
 
-@each("name", sorted(TAKE_BOTH.keys() - {"plan_implicit"}))
+@each("name", sorted(TAKE_BOTH))
 def test_every_function_refuses_both(name):
     function = TAKE_BOTH[name]
     options = [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian"}]
@@ -77,15 +77,15 @@ def test_every_function_refuses_both(name):
         assert error.hint.startswith("leave `delta` out: a rho needs none. For an epsilon, dpt.plan(")
 
 
-@pytest.mark.parametrize("hierarchy", [{"tree": VALUES["tree"]}, {"private_keys": ["a"]}])
+@pytest.mark.parametrize("hierarchy", [{"domain": VALUES["tree"]}, {"domain": None, "private_keys": ["a"]}])
 def test_gated_releases_take_both(hierarchy):
     unit = {"privacy_unit": dpt.ROWS}
     for mechanism in ("auto", "gaussian"):
-        plan = dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism=mechanism)
+        plan = dpt.plan(**hierarchy, **unit, **BOTH, mechanism=mechanism)
         assert plan.loss.kind == "approximate_zcdp" and plan.mechanism_name == "gaussian_thresholds"
         assert dpt.Plan.from_dict(plan.to_dict(), plan.hierarchy).digest == plan.digest
     with pytest.raises(ArgumentError, match="truncated_laplace"):
-        dpt.plan_implicit(**hierarchy, **unit, **BOTH, mechanism="truncated_laplace")
+        dpt.plan(**hierarchy, **unit, **BOTH, mechanism="truncated_laplace")
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "gaussian"])

@@ -237,7 +237,7 @@ def test_shape_types_and_provenance_do_not_depend_on_the_records(verb, consisten
     shapes = [
         shape_of(
             verb(small(values, w=values), ["a", "b"], columns=columns, bounds=(-5, 20), domain=PLACES,
-                 epsilon=1.0, consistency=consistency, confidence=0.9, keep_measurements=True)
+                 epsilon=1.0, consistency=consistency, confidence=0.9, keep=["measurements"])
         )
         for values in ([1.0, 2.0, 3.0], [], [np.nan] * 4, ["text", "5"], np.full(4000, 1e9))
     ]  # fmt: skip
@@ -303,7 +303,7 @@ BAD = [
     ({"max_contributions": 2}, "max_contributions"), ({"mechanism": "gaussian"}, "mechanism"),
     ({"mechanism": "x"}, "mechanism"), ({"consistency": "x"}, "consistency"), ({"epsilon": None}, "epsilon"),
     ({"epsilon": 1e-9}, "epsilon"), ({"confidence": 1}, "confidence"), ({"rng": 1}, "rng"),
-    ({"keep_measurements": 1}, "keep_measurements"), ({"domain": None}, "domain"),
+    ({"keep": 1}, "keep"), ({"domain": None}, "domain"),
 ]  # fmt: skip
 
 

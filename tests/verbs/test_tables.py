@@ -298,7 +298,7 @@ BAD = [
     ({"epsilon": 1.0, "by": ["region", "town"]}, "domain"),
     ({"epsilon": 1.0, "by": ["region", "lower"]}, "by"),
     ({"epsilon": 1.0, "confidence": 95}, "confidence"),
-    ({"epsilon": 1.0, "keep_measurements": "yes"}, "keep_measurements"),
+    ({"epsilon": 1.0, "keep": "measurements"}, "keep"),
     ({"epsilon": 1.0, "known": {"town": 5}}, "known"),
     ({"epsilon": 1.0, "known": {"region": {"Atlantis": 5}}}, "known"),
     ({"epsilon": 1.0, "known": {"total": 5, "region": {"Aldmark": 6}}}, "known"),
@@ -357,7 +357,7 @@ def test_a_level_that_is_not_measured_may_be_known_in_part(visits, clinics):
     for consistency in MODES[1:]:
         counts = visits.dp.tree_counts(
             BY, epsilon=1.0, domain=clinics, split=split, known={"region": {"Aldmark": 250}},
-            consistency=consistency, confidence=0.9, keep_measurements=True,
+            consistency=consistency, confidence=0.9, keep=["measurements"],
         )  # fmt: skip
         regions = counts.dp.level("region")
         assert regions.loc["Aldmark", ["count", "std_error", "lower", "upper"]].tolist() == [250, 0, 250, 250]
@@ -388,7 +388,7 @@ def test_the_provenance_states_what_was_known_and_added_up(visits, clinics):
 def test_what_the_table_shows_besides_changes_nothing_else(visits, clinics, consistency):
     options = {"epsilon": 0.5, "domain": clinics, "consistency": consistency, "known": {"total": 4000}}
     plain = visits.dp.tree_counts(BY, rng=rng(8), **options)
-    more = visits.dp.tree_counts(BY, rng=rng(8), confidence=0.9, keep_measurements=True, **options)
+    more = visits.dp.tree_counts(BY, rng=rng(8), confidence=0.9, keep=["measurements"], **options)
     assert list(more)[len(plain.columns) :] == ["lower", "upper", "measurement", "noise_scale"]
     pd.testing.assert_frame_equal(more[list(plain)], plain)
     assert (more["lower"] <= more["count"] + 1e-9).all() and (more["count"] <= more["upper"] + 1e-9).all()
@@ -401,7 +401,7 @@ def test_sums_of_a_column_by_a_plan_are_the_truth_with_hardly_any_noise(visits, 
     for consistency in MODES:
         plan = dpt.plan(
             domain, epsilon=1e5, column="cost", bounds=(-5, 500), granularity=0.01, consistency=consistency,
-            confidence=0.9, keep_measurements=True,
+            confidence=0.9, keep=["measurements"],
         )  # fmt: skip
         table = plan.release(visits)
         sums = table.dp.level("clinic")
@@ -461,7 +461,7 @@ def test_records_take_plans_of_every_kind(visits, clinics):
     plans = [
         dpt.plan(domain, epsilon=1.0),
         dpt.plan(domain, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5)),
-        dpt.plan_implicit(dpt.prefixes("clinic", chars=[1]), epsilon=1.0, delta=1e-6),
+        dpt.plan(dpt.prefixes("clinic", chars=[1]), epsilon=1.0, delta=1e-6),
     ]
     for plan in plans:
         pd.testing.assert_frame_equal(visits.dp.release(plan, rng=rng(3)), plan.release(visits, rng=rng(3)))

@@ -80,7 +80,7 @@ def test_prefixes_and_factors_give_the_same_warning():
     tree = dpt.prefixes("zip", chars=[2, 5])
     for mechanism in ("truncated_laplace", FACTOR):
         with pytest.warns(DPTreeWarning, match="`delta` is 0.01, which protects nobody") as caught:
-            dpt.plan_implicit(tree, epsilon=1.0, delta=0.01, mechanism=mechanism)
+            dpt.plan(tree, epsilon=1.0, delta=0.01, mechanism=mechanism)
         assert len(caught) == 1
     with pytest.warns(DPTreeWarning, match="`epsilon` is 30, which protects nobody") as caught:
         records().dp.tree_counts(tree, epsilon=30.0, delta=1e-6)
@@ -125,8 +125,8 @@ def test_every_headline_says_that_it_protects_nobody():
     for plan in [
         dpt.plan(DOMAIN, epsilon=50.0),
         dpt.plan(DOMAIN, **useless, mechanism=FACTOR),
-        dpt.plan_implicit(tree, **useless),
-        dpt.plan_implicit(tree, **useless, mechanism=FACTOR),
+        dpt.plan(tree, **useless),
+        dpt.plan(tree, **useless, mechanism=FACTOR),
         dpt.plan_distribution("cost", bounds=(0, 9), bins=3, **useless),
         several.plan(xr.Dataset({"u": CELLS}), "city", epsilon=50.0),
     ]:

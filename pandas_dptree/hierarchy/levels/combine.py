@@ -29,7 +29,7 @@ def named(by: By) -> tuple[tuple[Hashable, ...], tuple[Derived, ...]]:
     if isinstance(by, DerivedLevels) and by.implicit:
         raise ArgumentError(
             "by",
-            "is an implicit tree of prefixes, which only `tree_counts` and `plan_implicit` support.",
+            "is an implicit tree of prefixes, which only `tree_counts` and `plan` support.",
             hint="put it into a list, as in by=[prefixes(...)]; then all its nodes are listed.",
         )
     listed: Any = [by] if isinstance(by, DerivedLevels) else by

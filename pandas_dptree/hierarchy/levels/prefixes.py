@@ -316,7 +316,7 @@ def prefixes(
 ) -> PrefixTree:
     """Describe levels of prefixes: of numbers by their bits, or of texts by their first characters.
 
-    Passed as `by` without a list, or to `plan_implicit`, they are an implicit tree of any size, whose nodes
+    Passed as `by` without a list, or to `plan`, they are an implicit tree of any size, whose nodes
     are never listed. In a list, with or without other keys, they are levels like all others, and all nodes
     are listed.
 

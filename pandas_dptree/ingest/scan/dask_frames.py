@@ -26,21 +26,19 @@ MOST_THREADS = 4
 
 _DASK = "dask.dataframe.dask_expr."
 
-_READERS = {
-    "io.io": "FromPandas FromPandasDivisions",
-    "io.parquet": "ReadParquetFSSpec ReadParquetPyarrowFS",
-}
-"""Expressions of dask that read records of which no other record decides the types, by module."""
-
-_SELECTIONS = {
-    "_expr": "Projection Filter RenameFrame ColumnsSetter DropnaFrame "
-    "EQ NE LT LE GT GE And Or Invert IsNa NotNull Between",
-}
-"""Expressions that select columns, or each row by its own values alone."""
-
 _ACCEPTED = frozenset(
-    f"{_DASK}{module}.{name}" for module, names in (_READERS | _SELECTIONS).items() for name in names.split()
+    f"{_DASK}{module}.{name}"
+    for module, names in {
+        # Readers of records of which no other record decides the types.
+        "io.io": "FromPandas FromPandasDivisions",
+        "io.parquet": "ReadParquetFSSpec ReadParquetPyarrowFS",
+        # Selections of columns, or of each row by its own values alone.
+        "_expr": "Projection Filter RenameFrame ColumnsSetter DropnaFrame "
+        "EQ NE LT LE GT GE And Or Invert IsNa NotNull Between",
+    }.items()
+    for name in names.split()
 )
+"""Expressions of dask that are accepted."""
 
 _ENGINE = "dask.dataframe.io.parquet.arrow.ArrowDatasetEngine"
 """The class by which dask reads Parquet; another one may be passed."""
@@ -74,10 +72,8 @@ class DaskFrame(Source):
         return self._exact[chosen]
 
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
-        """Read one partition after the other."""
-        partitions = self.cluster(columns).to_delayed()
-        client = client_of()
-        for part in _here(partitions) if client is None else _by_client(partitions, client):
+        """Read one partition after the other in this process; workers read what a cluster computes."""
+        for part in _here(self.cluster(columns).to_delayed()):
             for start, stop in slices(len(part), rows):
                 yield PandasBatch(part, start, stop)
 
@@ -199,17 +195,6 @@ def _check_files(reader: Any, argument: str) -> None:
             columns=outside,
             hint="pass pyarrow.dataset.dataset(path, partitioning=...), with types that you state.",
         )
-
-
-def _by_client(partitions: Sequence[Any], client: Any) -> Iterator[pd.DataFrame]:
-    """Compute partitions on a cluster, and fetch each once it is there."""
-    futures = client.compute(list(partitions))
-    try:
-        for future in importlib.import_module("distributed").as_completed(list(futures)):
-            yield future.result()
-            future.release()
-    finally:
-        client.cancel(futures)
 
 
 def _here(partitions: Sequence[Any]) -> Iterator[pd.DataFrame]:

@@ -36,9 +36,9 @@ class Source(ABC):
     def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
         """Return the pandas or narwhals types of columns by name, from the schema alone."""
 
-    @abstractmethod
     def batches(self, columns: Sequence[Hashable], rows: int) -> Iterator[Batch]:
         """Read some columns, in batches of at most `rows` rows. No others are read, and nothing twice."""
+        raise NotImplementedError  # by an engine that only workers read
 
     def n_rows(self) -> int | None:
         """Return the number of records if it is known without reading."""
@@ -55,10 +55,10 @@ def class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}" if held is kind else ""
 
 
-def needed(package: str, *, of: str, extra: str = "engines") -> Any:
+def needed(package: str, *, of: str) -> Any:
     """Import a package that an engine needs, or say how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError:
         name = package.partition(".")[0]
-    raise MissingExtraError(f"reading {of}", package=name, extra=extra)
+    raise MissingExtraError(f"reading {of}", package=name)

@@ -14,7 +14,7 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError
 from pandas_dptree.hierarchy.domain import fingerprint
 from pandas_dptree.ingest.contributions import leaf_totals
-from pandas_dptree.verbs.tables import domain_of
+from pandas_dptree.verbs.domains import domain_of
 from tests.helpers_cases import each
 from tests.helpers_levels import LIBRARIES, ODD_TIMES, PRODUCTS, rng
 from tests.strategies import Hostile, objects

@@ -7,7 +7,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.contributions import leaf_totals
-from pandas_dptree.verbs.tables import domain_of
+from pandas_dptree.verbs.domains import domain_of
 from tests.helpers_levels import LIBRARIES, PRODUCTS, leaf_keys, rng
 from tests.strategies import Hostile, objects
 

@@ -288,8 +288,5 @@ def test_errors_of_a_partition_arrive(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_cluster_sends_each_partition_once(cluster):
-    frame = pd.DataFrame({"key": [number for number in range(5) for _ in range(2)]})
-    read = dataframe.from_pandas(frame, npartitions=5)
-    assert values(read) == sorted(f"int {number}" for number in frame["key"])
-    assert "before persist()" in refusal(read.persist()).hint
+def test_what_a_cluster_holds_already_is_refused(cluster):
+    assert "before persist()" in refusal(from_pandas().persist()).hint

@@ -15,6 +15,7 @@ from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.safe_errors import silence
+from tests import helpers_clusters
 from tests.helpers_engines import COLUMNS, ENGINES, Exported, files, in_pandas, in_spark, odd_records
 
 pyarrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
@@ -56,8 +57,7 @@ def test_every_engine_hands_over_the_same_values(engine, rows, table, expected, 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark_hands_over_the_same_values(spark, table, expected, tmp_path):
-    frame = in_spark(spark, table, tmp_path / "files")
-    assert rows_of(Records(frame, COLUMNS), 1000) == expected
+    assert helpers_clusters.rows_of(in_spark(spark, table, tmp_path / "files"), COLUMNS) == expected
 
 
 @pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")

@@ -1,32 +1,18 @@
 """Dataframes of Spark, read on this machine."""
 
-import importlib
-import pickle
-import subprocess
-import sys
-
 import pandas as pd
 import pytest
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.columns import kind_of
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.hierarchy.values import UNKNOWN
 from pandas_dptree.ingest.frames import Records, warn_if_released
 from pandas_dptree.ingest.scan import spark_frames
 from tests.helpers_cases import each
-from tests.helpers_clusters import keys_of
+from tests.helpers_clusters import keys_of, rows_of
 
 pyarrow = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
-
-def read(frame, columns, **options):
-    found = {name: [] for name in columns}
-    for batch in Records(frame, columns).batches(**options):
-        for name in columns:
-            codes, keys = canonical_codes(batch.column(name))
-            found[name] += [None if code < 0 else keys[code] for code in codes.tolist()]
-    return found
 
 
 VALUES = {
@@ -54,14 +40,14 @@ def test_values_and_types(spark):
     frame = spark.sql(f"select {listed} from range(2)")
     kinds = [kind_of(dtype) for dtype in Records(frame, names).types(names).values()]
     assert kinds == [kind for kind, _ in VALUES.values()]
-    found = read(frame, names)
-    assert [found[name] for name in names] == [[value, None] for _, value in VALUES.values()]
+    values = tuple(value for _, value in VALUES.values())
+    assert rows_of(frame, names) == {values: 1, (None,) * len(values): 1}
 
 
 def test_names_may_be_anything(spark):
     names = ["a.b", "A.b", "x y", "back`tick", "c0"]
     frame = spark.range(3).selectExpr(*(f"id + {place} as c{place}" for place in range(5))).toDF(*names)
-    assert read(frame, ["A.b", "c0"]) == {"A.b": [1, 2, 3], "c0": [4, 5, 6]}
+    assert rows_of(frame, ["A.b", "c0"]) == {(1, 4): 1, (2, 5): 1, (3, 6): 1}
     records = Records(frame, ["back`tick", "a.b", "A.b"])
     assert records.cluster.columns == ["back`tick", "a.b", "A.b"]
     for place, name in ((3, "back`tick"), (0, "a.b"), (1, "A.b")):
@@ -99,38 +85,9 @@ def test_a_column_may_be_named_attrs(spark):
 
 
 def test_partitions_may_be_empty(spark):
-    assert read(spark.range(0), ["id"]) == {"id": []}
-    assert sorted(read(spark.range(3).repartition(5), ["id"])["id"]) == [0, 1, 2]
-    with_filter = spark.range(10, numPartitions=5).where("id >= 8")
-    assert read(with_filter, ["id"], rows=1) == {"id": [8, 9]}
-
-
-def packed(batches, rows, size):
-    pickled = importlib.import_module("cloudpickle").dumps(spark_frames._packing(rows, size))
-    ipc = importlib.import_module("pyarrow.ipc")
-    for [column] in pickle.loads(pickled)(iter(batches)):
-        [content] = column.to_pylist()
-        yield ipc.open_stream(content).read_all()
-
-
-def test_workers_send_batches_together():
-    pytest.importorskip("cloudpickle")
-    batches = [pyarrow.record_batch({"a": [number] * 10}) for number in range(5)]
-    assert [len(table) for table in packed(batches, 25, 10**6)] == [30, 20]
-    assert [len(table) for table in packed(batches, 10**6, 100)] == [20, 20, 10]
-    assert pyarrow.concat_tables(packed(batches, 25, 10**6)).column("a").to_pylist() == [
-        number for number in range(5) for _ in range(10)
-    ]
-    assert not list(packed([], 25, 100))
-
-
-def test_workers_need_not_have_this_package():
-    cloudpickle = pytest.importorskip("cloudpickle")
-    code = (
-        "import pickle, sys; sys.modules['pandas_dptree'] = None; "
-        f"print(list(pickle.loads({cloudpickle.dumps(spark_frames._packing(5, 5))!r})(iter([]))))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"[]\n"
+    assert rows_of(spark.range(0), ["id"]) == {}
+    assert rows_of(spark.range(3).repartition(5), ["id"]) == {(0,): 1, (1,): 1, (2,): 1}
+    assert rows_of(spark.range(10, numPartitions=5).where("id >= 8"), ["id"]) == {(8,): 1, (9,): 1}
 
 
 def test_the_zone_of_a_session_need_not_be_known():

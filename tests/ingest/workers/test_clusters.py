@@ -38,7 +38,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 
 def in_dask(parts):
     """Make a frame of dask whose partitions are these, each with its own types."""
-    dask = pytest.importorskip("dask", reason="no dask: pip install 'pandas_dptree[dask]'")
+    dask = pytest.importorskip("dask", reason="no dask: pip install dask distributed")
     dataframe = pytest.importorskip("dask.dataframe")
     with dask.config.set({"dataframe.convert-string": False}):
         return dataframe.from_delayed(

@@ -25,8 +25,8 @@ from tests.helpers_clusters import (
     units_of,
 )
 
-dask = pytest.importorskip("dask", reason="no dask: pip install 'pandas_dptree[dask]'")
-dataframe = pytest.importorskip("dask.dataframe", reason="no dask: pip install 'pandas_dptree[dask]'")
+dask = pytest.importorskip("dask", reason="no dask: pip install dask distributed")
+dataframe = pytest.importorskip("dask.dataframe", reason="no dask: pip install dask distributed")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 ODD = 2**53 + 1

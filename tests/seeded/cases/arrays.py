@@ -33,7 +33,7 @@ def array_counts():
 
 @case
 def array_counts_of_several_trees():
-    options = {"confidence": 0.9, "keep_measurements": True, **ONE}
+    options = {"confidence": 0.9, "keep": ["measurements"], **ONE}
     return wards().dp.tree_counts(["city", "hospital"], rng=rng(), **options, **PURE)
 
 
@@ -169,7 +169,7 @@ def array_cdf():
         "gaussian": ages().dp.cdf(
             "age", mechanism="gaussian", neighbors="replace", rng=rng(), rho=0.5, **ONE
         ),
-        "tree": ages().dp.cdf("age", tree=[2, 4], max_contributions=2, rng=rng(), **PURE),
+        "tree": ages().dp.cdf("age", strategy=[2, 4], max_contributions=2, rng=rng(), **PURE),
         "nobody": ages().isel(state=slice(0)).dp.cdf("age", rng=rng(), **PURE, **ONE),
     }
 
@@ -179,7 +179,7 @@ def array_quantiles():
     return {
         "groups": ages().dp.quantiles("age", [0.1, 0.5, 0.9], rng=rng(), **PURE, **ONE),
         "one": ages().dp.quantiles(
-            "age", 0.5, confidence=0.5, tree="factorization", rng=rng(), rho=0.5, **ONE
+            "age", 0.5, confidence=0.5, strategy="factorization", rng=rng(), rho=0.5, **ONE
         ),
         "dask": ages().chunk({"state": 1}).dp.quantiles("age", 0.5, rng=rng(), **PURE, **ONE),
     }
@@ -197,7 +197,7 @@ def dataset_counts():
             ["street"], variables=["people", "calls"], max_contributions=MOST, rng=rng(), **PURE
         ),
         "approximate": meters().dp.tree_counts(
-            ["street"], variables=["calls", "people"], confidence=0.9, keep_measurements=True, rng=rng(),
+            ["street"], variables=["calls", "people"], confidence=0.9, keep=["measurements"], rng=rng(),
             **APPROXIMATE, **ONE,
         ),
     }  # fmt: skip

@@ -79,11 +79,11 @@ def distribution_approximate_units():
 def distribution_mechanisms():
     options = {
         "laplace": {"mechanism": "laplace", **APPROXIMATE},
-        "gaussian": {"mechanism": "gaussian", "tree": "tree", **APPROXIMATE},
-        "factorization": {"mechanism": "gaussian", "tree": "factorization", **CONCENTRATED},
-        "listed": {"tree": [2, 3], **PURE},
-        "padded": {"tree": [2, 2, 2], **CONCENTRATED},
-        "flat": {"tree": [6], **PURE},
+        "gaussian": {"mechanism": "gaussian", "strategy": "tree", **APPROXIMATE},
+        "factorization": {"mechanism": "gaussian", "strategy": "factorization", **CONCENTRATED},
+        "listed": {"strategy": [2, 3], **PURE},
+        "padded": {"strategy": [2, 2, 2], **CONCENTRATED},
+        "flat": {"strategy": [6], **PURE},
     }
     return {name: tables(measured(**given)) for name, given in options.items()}
 
@@ -92,7 +92,7 @@ def distribution_mechanisms():
 def distribution_known_total():
     return {
         "pure": tables(measured(known={"total": 600}, **PURE)),
-        "factorization": tables(measured(known={"total": 600}, tree="factorization", rho=0.5)),
+        "factorization": tables(measured(known={"total": 600}, strategy="factorization", rho=0.5)),
     }
 
 
@@ -187,7 +187,7 @@ def distribution_plans_of_many_bins():
     return {
         name: [
             dpt.plan_distribution(
-                "x", bounds=(0, 1), bins=n, mechanism=noise, tree="tree", **APPROXIMATE
+                "x", bounds=(0, 1), bins=n, mechanism=noise, strategy="tree", **APPROXIMATE
             ).errors
             for noise in ("laplace", "gaussian")
         ]

@@ -137,7 +137,7 @@ def trees_over_bins():
     return plans | {
         "optimal_tree": [found.branching, found.budgets, found.error],
         "even": d.optimal_tree(60, padding=False).branching,
-        "lower_bound": [d.prefix_lower_bound(100), d.prefix_lower_bound(64, 2.0, total_known=True)],
+        "lower_bound": [d.cumulative_lower_bound(100), d.cumulative_lower_bound(64, 2.0, total_known=True)],
         "budgets": d.optimal_budgets([4, 5, 5], 1.0),
         "branching": d.optimal_branching([0.2, 0.3, 0.5], 1_000),
         "real": d.optimal_real_tree(1_000, 4),
@@ -161,10 +161,13 @@ def estimates_over_bins():
     return {
         "left_cover": [d.left_cover(TREE, noisy), d.left_cover_variances(TREE, variances)],
         "average": [d.average_covers(TREE, noisy, variances), d.average_covers_variances(TREE, variances)],
-        "least_squares": d.least_squares_prefixes(TREE, noisy, variances),
-        "variances": [d.prefix_variances(TREE, variances), d.range_variances(TREE, variances, starts, stops)],
+        "least_squares": d.least_squares_sums(TREE, noisy, variances),
+        "variances": [
+            d.cumulative_variances(TREE, variances),
+            d.range_variances(TREE, variances, starts, stops),
+        ],
         "by node": [
-            d.prefix_variances(RAGGED, [1.0, np.array([1.0, 2.0, np.inf]), 3.0]),
+            d.cumulative_variances(RAGGED, [1.0, np.array([1.0, 2.0, np.inf]), 3.0]),
             d.range_variances(RAGGED, [np.inf, np.array([1.0, 2.0, 3.0]), 3.0], np.array([0]), np.array([4])),
         ],
         "cover": [list(each) for each in d.cover(TREE, 3, 17)],
@@ -211,13 +214,13 @@ def certificates():
     leaves = scattered(24, 9, 43)
     found = {}
     for fit in ("totals", "joint"):
-        plan = dpt.plan(TREE, consistency="nonnegative", fit=fit, keep_measurements=True, rho=0.5)
+        plan = dpt.plan(TREE, consistency="nonnegative", fit=fit, keep=["measurements"], rho=0.5)
         table = plan.release(leaves, rng=rng())
         names = list(plan.level_names)
         rows = [table[table["level"] == name] for name in names]
         measurements = [each["measurement"].to_numpy(dtype=float) for each in rows]
         estimates = [each["count"].to_numpy(dtype=float) for each in rows]
-        certificate = dpt.theory.certify(TREE, measurements, plan.variances, estimates, fit=fit)
+        certificate = dpt.theory.certify(TREE, measurements, plan._variances, estimates, fit=fit)
         found[fit] = certificate.ok
     return found
 

@@ -37,12 +37,12 @@ def prefixes_of_numbers():
 @case
 def prefixes_of_texts():
     frame = pa.Table.from_pandas(logins(), preserve_index=False)
-    return dpt.tree_counts(frame, CODES, rng=rng(), keep_measurements=True, epsilon=4.0, delta=1e-4)
+    return dpt.tree_counts(frame, CODES, rng=rng(), keep=["measurements"], epsilon=4.0, delta=1e-4)
 
 
 @case
 def binary_tree():
-    return large(USERS, keep_measurements=True, epsilon=8.0, delta=1e-3)
+    return large(USERS, keep=["measurements"], epsilon=8.0, delta=1e-3)
 
 
 @default
@@ -58,7 +58,7 @@ def prefixes_of_units():
 @case
 def prefixes_splits():
     shares = {"total": 0.1, "ip/8": 0.2, "ip/16": 0.2, "ip/24": 0.2, "ip/32": 0.3}
-    return {"given": large(IPS, split=shares, keep_measurements=True), "uniform": large(IPS, split="uniform")}
+    return {"given": large(IPS, split=shares, keep=["measurements"]), "uniform": large(IPS, split="uniform")}
 
 
 @case
@@ -94,14 +94,14 @@ def plan_of_prefixes():
             "level_names": list(plan.level_names),
         }
         for name, tree in TREES.items()
-        for plan in [dpt.plan_implicit(tree, neighbors="replace", **APPROXIMATE, **PEOPLE)]
+        for plan in [dpt.plan(tree, neighbors="replace", **APPROXIMATE, **PEOPLE)]
     }
 
 
 @case
 def plan_of_prefixes_multiplicative():
     guarantee = dpt.Multiplicative(alpha=0.25, calibration="proof")
-    plan = dpt.plan_implicit(IPS, mechanism=guarantee, **APPROXIMATE)
+    plan = dpt.plan(IPS, mechanism=guarantee, **APPROXIMATE)
     return {
         "frame": plan.to_frame(),
         "largest_unseen": plan.largest_unseen,
@@ -112,14 +112,14 @@ def plan_of_prefixes_multiplicative():
 
 @case
 def plan_of_prefixes_compared():
-    plan = dpt.plan_implicit(USERS, **APPROXIMATE)
+    plan = dpt.plan(USERS, **APPROXIMATE)
     return {"default": plan.compare(), "failure": plan.compare(alpha=0.5, failure_probability=1e-3)}
 
 
 @case
 def plan_of_prefixes_released():
-    plan = dpt.plan_implicit(IPS, keep_measurements=True, **APPROXIMATE)
-    factors = dpt.plan_implicit(CODES, mechanism=dpt.Multiplicative(alpha=0.9), epsilon=8.0, delta=0.1)
+    plan = dpt.plan(IPS, keep=["measurements"], **APPROXIMATE)
+    factors = dpt.plan(CODES, mechanism=dpt.Multiplicative(alpha=0.9), epsilon=8.0, delta=0.1)
     return {
         "plan": plan.release(logins(), rng=rng(3)),
         "accessor": logins().dp.release(plan, rng=rng(4)),
@@ -130,7 +130,7 @@ def plan_of_prefixes_released():
 @case
 def detection_of_prefixes():
     plans = {
-        mechanism: dpt.plan_implicit(IPS, mechanism=mechanism, split="uniform", **APPROXIMATE)
+        mechanism: dpt.plan(IPS, mechanism=mechanism, split="uniform", **APPROXIMATE)
         for mechanism in ("truncated_laplace", "gaussian")
     }
     return {

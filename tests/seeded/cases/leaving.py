@@ -30,7 +30,7 @@ NODES: dict[str, Any] = {"split": "nodes"}
 def nodes_of_counts():
     return {
         "rho": counts(**NODES, **CONCENTRATED),
-        "approximate": counts(neighbors="replace", keep_measurements=True, **NODES, **APPROXIMATE),
+        "approximate": counts(neighbors="replace", keep=["measurements"], **NODES, **APPROXIMATE),
         "sums": sums(["age", "cost"], bounds=BOUNDS, **NODES, **APPROXIMATE),
         "array": wards().dp.tree_counts(["city", "hospital"], rng=rng(), **NODES, **ONE, **CONCENTRATED),
     }
@@ -45,7 +45,7 @@ def nodes_of_plans():
     }
     plan = dpt.plan(domain(zeros=True), consistency="linear", **NODES, **APPROXIMATE)
     deep = dpt.plan(dpt.Tree.from_branching([2] * 12), rho=0.5, **NODES)
-    found["deep"] = {"shares": deep.shares, "std_errors": deep.std_errors, "gap": deep.gap}
+    found["deep"] = {"shares": deep.budget_shares, "std_errors": deep.std_errors, "gap": deep.gap}
     again = read_again(plan, domain(zeros=True)).release(visits(), rng=rng())
     return found | {"shown": shown(plan) | numbers(plan), "plan": plan.to_dict(), "again": again}
 
@@ -56,7 +56,7 @@ def nodes_of_a_wide_tree():
     widths = 1 + scattered(12 * 12, 50, 51).reshape(12, 12)
     paths = [[i, j, k] for i in range(12) for j in range(1 + i) for k in range(widths[i, j])]
     plan = dpt.plan(dpt.Tree.from_paths(paths), objective="cells", **NODES, **CONCENTRATED)
-    return [plan.shares, plan.std_errors, plan.noise_scales, plan.node_std_errors[1]]
+    return [plan.budget_shares, plan.std_errors, plan.noise_scales, plan.node_std_errors[1]]
 
 
 @case

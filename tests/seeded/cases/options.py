@@ -38,7 +38,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "consistency": {"consistency": "nonnegative"},
     "fit": {"fit": "joint"},
     "confidence": {"confidence": 0.9},
-    "keep_measurements": {"keep_measurements": True},
+    "keep_measurements": {"keep": ["measurements"]},
 }
 TABLES = LOSSES | SPENT | SHOWN
 KNOWN: dict[str, dict[str, Any]] = {"known": {"known": {"total": 90}}}
@@ -148,8 +148,8 @@ def options_of_plan():
 def options_of_distributions():
     verb = records().dp
     groups = {"by": {"by": ["a"], "domain": LEAVES[["a"]].drop_duplicates()}}
-    own = {"bins": {"bins": 7}, "bounds": {"bounds": (0, 8)}, "tree": {"tree": [2, 5]}, **groups, **KNOWN}
-    always: dict[str, Any] = {"column": "u", "bounds": (0, 10), "bins": 10, "tree": [5, 2], **LOSS}
+    own = {"bins": {"bins": 7}, "bounds": {"bounds": (0, 8)}, "tree": {"strategy": [2, 5]}, **groups, **KNOWN}
+    always: dict[str, Any] = {"column": "u", "bounds": (0, 10), "bins": 10, "strategy": [5, 2], **LOSS}
     confidence = {"confidence": {"confidence": 0.5}}
     options = LOSSES | {"rho": {"rho": 0.2}} | UNITS | own
     quick = {name: given for name, given in options.items() if name not in ("epsilon", "delta")}
@@ -167,16 +167,16 @@ def options_of_distributions():
 
 @case
 def options_of_distribution_plans():
-    own = {"bins": {"bins": 7}, "tree": {"tree": [2, 5]}, "known": {"known": {"total": 90}}}
+    own = {"bins": {"bins": 7}, "tree": {"strategy": [2, 5]}, "known": {"known": {"total": 90}}}
     own |= {"domain": {"domain": dpt.Domain.from_frame(LEAVES, by=BY)}}
-    always: dict[str, Any] = {"column": "u", "bounds": (0, 10), "bins": 10, "tree": [5, 2], **LOSS}
+    always: dict[str, Any] = {"column": "u", "bounds": (0, 10), "bins": 10, "strategy": [5, 2], **LOSS}
     return each_option(dpt.plan_distribution, LOSSES | UNITS | own, **always)
 
 
 @case
 def options_of_series():
-    values, options = records()["u"].dp, {"tree": {"tree": [2, 5]}, "rho": {"rho": 0.2}, **KNOWN}
-    always: dict[str, Any] = {"bounds": (0, 10), "bins": 10, "tree": [5, 2], **LOSS}
+    values, options = records()["u"].dp, {"tree": {"strategy": [2, 5]}, "rho": {"rho": 0.2}, **KNOWN}
+    always: dict[str, Any] = {"bounds": (0, 10), "bins": 10, "strategy": [5, 2], **LOSS}
     return {
         "cdf": each_option(seeded(values.cdf), options, **always),
         "histogram": each_option(seeded(values.histogram), options, **always),
@@ -197,11 +197,11 @@ def options_of_prefixes():
         "mechanism": {"mechanism": dpt.Multiplicative(alpha=0.9)},
         **UNITS,
     }
-    measured = {"keep_measurements": {"keep_measurements": True}}
+    measured = {"keep_measurements": {"keep": ["measurements"]}}
     verb = seeded(frame.dp.tree_counts)
     return {
         "counts": each_option(verb, options | measured, by=tree, **loss),
-        "plan": each_option(dpt.plan_implicit, options, tree=tree, **loss),
+        "plan": each_option(dpt.plan, options, domain=tree, **loss),
     }
 
 
@@ -236,10 +236,19 @@ def options_of_array_plans():
 def options_of_array_distributions():
     values = xr.DataArray(scattered(32, 60, 64), dims=["v"])
     options = (
-        LOSSES | {"rho": {"rho": 0.2}} | MORE | {"tree": {"tree": [8, 4]}, "confidence": {"confidence": 0.5}}
+        LOSSES
+        | {"rho": {"rho": 0.2}}
+        | MORE
+        | {"tree": {"strategy": [8, 4]}, "confidence": {"confidence": 0.5}}
     )
     edges = {"edges": {"edges": np.arange(33) ** 2}}
-    always: dict[str, Any] = {"dim": "v", "edges": range(33), "tree": [4, 8], "max_contributions": 1, **LOSS}
+    always: dict[str, Any] = {
+        "dim": "v",
+        "edges": range(33),
+        "strategy": [4, 8],
+        "max_contributions": 1,
+        **LOSS,
+    }
     return {
         "cdf": each_option(seeded(values.dp.cdf), options | edges, **always),
         "quantiles": each_option(seeded(values.dp.quantiles), options | edges, q=[0.3, 0.7], **always),
@@ -282,7 +291,7 @@ def options_of_the_shell():
         "consistency": ["--consistency", "linear"],
         "fit": ["--fit", "joint"],
         "confidence": ["--confidence", "0.9"],
-        "keep_measurements": ["--keep-measurements"],
+        "keep_measurements": ["--keep", "measurements"],
         "mechanism": ["--mechanism", "gaussian", "--delta", "1e-6"],
         "zeros": ["--structural-zeros", "closed"],
     }

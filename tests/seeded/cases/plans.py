@@ -38,7 +38,7 @@ def shown(plan: Any) -> dict[str, Any]:
 def numbers(plan: Any) -> dict[str, Any]:
     """The numbers of a plan of additive noise."""
     return {
-        "shares": plan.shares,
+        "shares": plan.budget_shares,
         "noise_scales": plan.noise_scales,
         "std_errors": plan.std_errors,
         "node_std_errors": list(plan.node_std_errors),
@@ -115,7 +115,7 @@ def plan_splits_of_ragged_tree():
 def plan_of_many_levels():
     """More levels than all choices of measured ones can be tried for."""
     plan = dpt.plan(dpt.Tree.from_branching([2] * 14), objective="cells", **PURE)
-    return {"shares": plan.shares, "std_errors": plan.std_errors}
+    return {"shares": plan.budget_shares, "std_errors": plan.std_errors}
 
 
 @case
@@ -149,7 +149,7 @@ def plan_for_target():
     }
     plans = {name: dpt.plan(domain(), **given) for name, given in targets.items()}
     return {
-        name: {"loss": plan.loss.to_dict(), "shares": plan.shares, "std_errors": plan.std_errors}
+        name: {"loss": plan.loss.to_dict(), "shares": plan.budget_shares, "std_errors": plan.std_errors}
         for name, plan in plans.items()
     }
 
@@ -210,9 +210,7 @@ def plan_of_numbers_released():
 
 @case
 def plan_of_sums_released():
-    plan = dpt.plan(
-        domain(), column="cost", bounds=(0, 500), keep_measurements=True, **CONCENTRATED, **PEOPLE
-    )
+    plan = dpt.plan(domain(), column="cost", bounds=(0, 500), keep=["measurements"], **CONCENTRATED, **PEOPLE)
     return plan.release(visits(), rng=rng())
 
 
@@ -224,7 +222,7 @@ def _plans() -> dict[str, Any]:
     return {
         "pure": dpt.plan(listed, **PURE),
         "options": dpt.plan(
-            listed, neighbors="replace", known={"total": 500}, confidence=0.9, keep_measurements=True,
+            listed, neighbors="replace", known={"total": 500}, confidence=0.9, keep=["measurements"],
             fit="joint", consistency="nonnegative", level_weights={"clinic": 3}, objective="cells",
             **APPROXIMATE, **PEOPLE,
         ),
@@ -347,7 +345,7 @@ def what_plans_say():
         "several": dpt.plan_means(domain(), columns="age", bounds=(0, 100), **PURE),
         "relative error": dpt.plan(domain(), mechanism=dpt.Multiplicative(alpha=0.25), **APPROXIMATE),
         "distribution": dpt.plan_distribution("age", bounds=(0, 100), bins=64, **APPROXIMATE, **PEOPLE),
-        "prefixes": dpt.plan_implicit(dpt.prefixes("ip", bits=[8, 32], notation="ipv4"), **APPROXIMATE),
+        "prefixes": dpt.plan(dpt.prefixes("ip", bits=[8, 32], notation="ipv4"), **APPROXIMATE),
         "private keys": dpt.plan(domain(), private_keys=["doctor"], **APPROXIMATE, **PEOPLE),
     }
     return {name: {"headline": plan.headline, "repr": repr(plan)} for name, plan in plans.items()}

@@ -46,7 +46,7 @@ def private_keys_options():
         "uniform": {"split": "uniform"},
         "doubling": {"split": "doubling"},
         "three": {"max_contributions": 3},
-        "measurements": {"keep_measurements": True},
+        "measurements": {"keep": ["measurements"]},
         "confidence": {"mechanism": "gaussian", "confidence": 0.9},
         "rho": {"epsilon": None, "rho": 1.0},
     }

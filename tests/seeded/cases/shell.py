@@ -115,7 +115,7 @@ def shell_counts_options():
         ),
         "known": run("counts", "visits.csv", *PUBLIC, *EXACT, "--known", "known.csv", "--confidence", "0.9"),
         "measurements": run(
-            "counts", "visits.csv", *PUBLIC, *EXACT, "--keep-measurements", "--split", "uniform"
+            "counts", "visits.csv", *PUBLIC, *EXACT, "--keep", "measurements", "--split", "uniform"
         ),
     }
 

@@ -284,7 +284,7 @@ def fits_of_sparse_tables():
 
 @case
 def counts_known_total():
-    return counts(known={"total": 550}, confidence=0.95, keep_measurements=True, **PURE)
+    return counts(known={"total": 550}, confidence=0.95, keep=["measurements"], **PURE)
 
 
 @case
@@ -318,7 +318,7 @@ def counts_intervals():
 
 @case
 def counts_measurements():
-    return counts(keep_measurements=True, split={"region": 0.5, "clinic": 0.5}, **PURE)
+    return counts(keep=["measurements"], split={"region": 0.5, "clinic": 0.5}, **PURE)
 
 
 # Sums ----------------------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def sums_of_several():
 
 @case
 def sums_of_several_approximate():
-    return sums(["age", "cost"], bounds=BOUNDS, keep_measurements=True, **APPROXIMATE, **PEOPLE)
+    return sums(["age", "cost"], bounds=BOUNDS, keep=["measurements"], **APPROXIMATE, **PEOPLE)
 
 
 @case
@@ -388,7 +388,7 @@ def means_of_one_column():
 
 @case
 def means_of_several():
-    return means(["age", "cost"], bounds=BOUNDS, confidence=0.9, keep_measurements=True, epsilon=4.0)
+    return means(["age", "cost"], bounds=BOUNDS, confidence=0.9, keep=["measurements"], epsilon=4.0)
 
 
 @case

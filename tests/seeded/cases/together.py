@@ -20,7 +20,7 @@ ASKED: dict[str, Any] = {
 def aggregated():
     options: dict[str, dict[str, Any]] = {
         "pure": {"epsilon": 4.0},
-        "approximate": {"confidence": 0.9, "keep_measurements": True, **APPROXIMATE, **PEOPLE},
+        "approximate": {"confidence": 0.9, "keep": ["measurements"], **APPROXIMATE, **PEOPLE},
         "replace": {"neighbors": "replace", "consistency": "linear", **CONCENTRATED},
     }
     return {

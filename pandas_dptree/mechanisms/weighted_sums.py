@@ -1,7 +1,7 @@
-r"""Prefix sums of counts, measured through a factorization of their workload in whole numbers.
+r"""Cumulative sums of counts, measured through a factorization of their workload in whole numbers.
 
 Let :math:`x_0, \dots, x_{K-1}` be the counts of K bins and A the lower triangular matrix of ones, so that
-:math:`A x` are the prefix sums. Noise on :math:`Q x`, for an invertible Q, gives the unbiased estimates
+:math:`A x` are the cumulative sums. Noise on :math:`Q x`, for an invertible Q, gives the unbiased estimates
 :math:`A Q^{-1} (Q x + \text{noise})` (Li, Miklau, Hay, McGregor and Rastogi, "The matrix mechanism:
 optimizing linear counting queries under differential privacy", 2015). Under Gaussian noise their total error
 is least if :math:`Q^\top Q` is a multiple of the matrix X that minimises :math:`\mathrm{tr}(A X^{-1} A^\top)`
@@ -44,7 +44,7 @@ from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, count_sensitivity
 
-__all__ = ["LARGEST_BIN", "PrefixStrategy", "antiperiodic", "measure_prefix_sums"]
+__all__ = ["LARGEST_BIN", "WeightedSums", "antiperiodic", "measure_weighted_sums"]
 
 LARGEST_BIN = 2**40
 """Larger counts of a bin are clipped to this."""
@@ -54,8 +54,8 @@ _Whole = npt.NDArray[np.object_]  # Python integers, which are unbounded
 
 
 @dataclass(frozen=True)
-class PrefixStrategy:
-    r"""The matrix Q by which the counts of K bins are measured, so that their prefix sums are accurate.
+class WeightedSums:
+    r"""The matrix Q by which the counts of K bins are measured, so that their cumulative sums are accurate.
 
     :math:`Q_{ij} = (h(i - j) + h(i + j + 1))\,d_j`, where h is even and :math:`h(n) = -h(2K - n)`. It depends
     on no record, and so do all its methods. h and d are rounded to multiples of about ``2**-bits`` of their
@@ -161,16 +161,16 @@ class PrefixStrategy:
         return np.asarray(p[0] + antiperiodic(p)[1::2])
 
 
-def measure_prefix_sums(
-    strategy: PrefixStrategy, counts: npt.ArrayLike, noise_scale: float, source: ByteSource
+def measure_weighted_sums(
+    strategy: WeightedSums, counts: npt.ArrayLike, noise_scale: float, source: ByteSource
 ) -> IntArray:
     """Measure Q x: compute it exactly and add discrete Gaussian noise to every entry.
 
     The counts are clipped to 0 … 2**40, and the results to ±2**61: with 12 bits no entry gets there below
     2**36 records in total.
 
-    **Privacy**: this is the one place where exact counts become noisy ones in the measurement of prefix sums.
-    The release is as private as `PrefixStrategy.noise_scale` states for this scale. No step depends on
+    **Privacy**: this is the one place where exact counts become noisy ones in the measurement of cumulative
+    sums. The release is as private as `WeightedSums.noise_scale` states for this scale. No step depends on
     floating point: Q x is computed in whole numbers, the noise is drawn exactly, and a clipped entry moves no
     more than it would have.
     """

@@ -1,4 +1,4 @@
-"""Counts on a tree from running totals of its leaves."""
+"""Counts on a tree from cumulative sums of its leaves."""
 
 import numpy as np
 from hypothesis import given

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree import Tree
-from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.consistency import CONSISTENCIES, estimate
+from pandas_dptree.estimation.estimators import CONSISTENCIES, estimator_for
 from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
@@ -29,8 +28,8 @@ def test_trees_side_by_side_are_estimated_separately(tree: Tree, consistency: st
     assert forest.level_sizes == tuple(n * size for size in tree.level_sizes)
 
     def fitted(tree, measurements):
-        return estimate(
-            tree, measurements, propagate(tree, variances), consistency, fit,
+        return estimator_for(consistency, fit).estimate(
+            tree, measurements, propagate(tree, variances),
             lambda size: np.arange(size, dtype=np.uint64) << np.uint64(50),
         )  # fmt: skip
 
@@ -58,7 +57,9 @@ def test_whole_tables_keep_their_bounds_and_known_values(tree, seed, scale, fit,
     values, noise, least, _ = bounded_problem(rng, tree, known_share, bounded_share, scale)
     variances = propagate(tree, noise)
     tables = {
-        consistency: estimate(tree, values, variances, consistency, fit, words_from(rng), least=least)
+        consistency: estimator_for(consistency, fit).estimate(
+            tree, values, variances, words_from(rng), least=least
+        )
         for consistency in CONSISTENCIES[1:]
     }
     for level, (whole, y, v, b) in enumerate(zip(tables["integer"], values, noise, least, strict=True)):
@@ -86,7 +87,9 @@ def test_signed_estimates_are_least_squares_and_its_rounding(tree, seed, scale, 
     variances = propagate(tree, [np.where(k, 0, scale**2) for k in known])
     linear = least_squares(tree, values, variances)
     tables = {
-        consistency: estimate(tree, values, variances, consistency, "totals", words_from(rng), signed=True)
+        consistency: estimator_for(consistency, signed=True).estimate(
+            tree, values, variances, words_from(rng)
+        )
         for consistency in CONSISTENCIES
     }
     for level, k in enumerate(known):
@@ -97,11 +100,3 @@ def test_signed_estimates_are_least_squares_and_its_rounding(tree, seed, scale, 
         if level < tree.depth:
             below = tree.sum_children(level, tables["integer"][level + 1])
             assert (below == tables["integer"][level]).all()
-
-
-def test_signed_tables_have_no_lower_bounds():
-    tree = Tree.from_branching([2])
-    values, variances = [np.array([1]), np.array([2, -1])], propagate(tree, [1.0, 1.0])
-    least = [np.zeros(1), np.zeros(1)]
-    with pytest.raises(ArgumentError, match="signed"):
-        estimate(tree, values, variances, "integer", "totals", lambda n: None, least=least, signed=True)

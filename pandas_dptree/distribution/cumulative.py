@@ -1,4 +1,4 @@
-r"""Variances of prefix sums and ranges of bins after least squares on a tree over the bins.
+r"""Variances of cumulative sums and ranges of bins after least squares on a tree over the bins.
 
 **Uniform trees.** If all nodes of a level are measured with one variance, the errors of the leaves decompose
 into the orthogonal detail spaces of `pandas_dptree.planning.closed_form`, one for each level: what level k
@@ -11,20 +11,20 @@ up to k is
 .. math:: E_k(t) = s_k \left( \left\lfloor t / s_k \right\rfloor + (r / s_k)^2 \right)
           = t - \frac{r\,(s_k - r)}{s_k},
 
-and the variance of the prefix sum is :math:`\sum_k (E_k(t) - E_{k-1}(t)) / \lambda_k` with
+and the variance of the cumulative sum is :math:`\sum_k (E_k(t) - E_{k-1}(t)) / \lambda_k` with
 :math:`E_{-1} = 0`.
 
 **Any tree.** Least squares makes the errors a Markov tree: given the error F of a node, those of its children
 are :math:`w_c F + \rho_c` with :math:`w_c = V_c / S`, :math:`S = \sum_c V_c` and residuals of covariance
 :math:`\mathrm{diag}(V) - V V^\top / S` that are independent of F and of each other family's. V is the
-variance of the estimate from a subtree alone. The error of the part of a prefix within a node is
+variance of the estimate from a subtree alone. The error of the part of a cumulative sum within a node is
 :math:`a F + R`. If it ends in a child with variance V, and the children before that one have variance A
 together, then one level up
 
 .. math:: a' = \frac{A + a V}{S}, \qquad
           \mathrm{Var}(R') = \mathrm{Var}(R) + A + a^2 V - S a'^2,
 
-starting with a = 1 and R = 0 at the leaf. The covariance of two prefixes within a node follows similarly.
+starting with a = 1 and R = 0 at the leaf. The covariance of two such sums within a node follows similarly.
 
 **Privacy**: all functions depend on the tree and the noise alone, which are public.
 """
@@ -38,45 +38,23 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = [
-    "mean_prefix_energies",
-    "mean_prefix_variance",
-    "padded_prefix_variances",
-    "prefix_energies",
-    "prefix_variances",
-    "range_variances",
-    "uniform_prefix_variances",
-]
+__all__ = ["cumulative_variances", "mean_energies", "padded_variances", "range_variances"]
 
 Number = TypeVar("Number", np.float64, np.complex128)
 
 
-def prefix_energies(branching: Sequence[int], n_bins: int | None = None) -> FloatArray:
-    """Compute the mean energy of the prefix indicators in each detail space of a uniform tree.
-
-    The mean is over the prefixes of 1 … `n_bins` leaves (by default all), with sum ``(n_bins + 1) / 2``.
-    Leaves beyond the bins are treated like any other, not as known to be empty.
-
-    >>> prefix_energies([2]).tolist()
-    [1.25, 0.25]
-    """
-    leaves = _leaves_below(branching)
-    bins = _checked_bins(leaves, n_bins)
-    return mean_prefix_energies(leaves.astype(np.float64)[:, None], bins)[:, 0]
-
-
-def mean_prefix_energies(leaves: FloatArray, n_bins: int) -> FloatArray:
+def mean_energies(leaves: FloatArray, n_bins: int) -> FloatArray:
     r"""Compute mean energies from the numbers of leaves below a node, both of shape (n_levels, n_trees).
 
     The mean of :math:`E_k(t) = t - r (s - r)/s` over t = 1 … K is :math:`(K + 1)/2` minus a mean over
     the :math:`Q = \lfloor K/s \rfloor` whole nodes, each of which adds :math:`(s^2 - 1)/6`, and one with
     :math:`R = K \bmod s` leaves, which adds :math:`R (R + 1)(3s - 2R - 1) / 6s`.
 
-    >>> mean_prefix_energies(np.array([[4.0], [2.0], [1.0]]), 4).ravel().tolist()
+    >>> mean_energies(np.array([[4.0], [2.0], [1.0]]), 4).ravel().tolist()
     [1.875, 0.375, 0.25]
     """
     whole, rest = n_bins // leaves, n_bins % leaves
@@ -84,32 +62,8 @@ def mean_prefix_energies(leaves: FloatArray, n_bins: int) -> FloatArray:
     return np.diff((n_bins + 1) / 2 - missed / n_bins, axis=0, prepend=0.0)
 
 
-def uniform_prefix_variances(
-    branching: Sequence[int], variances: npt.ArrayLike, prefixes: npt.ArrayLike
-) -> FloatArray:
-    """Compute the variances of single prefix sums after least squares on a uniform tree, in squared counts.
-
-    `variances` has one entry per level: inf for a level that is not measured, 0 for one that is known. That
-    of the leaves is finite. Each of the `prefixes` is a number t of bins, from 0 to the number of leaves.
-    Every leaf counts as unknown. For a total measured together with its two parts:
-
-    >>> uniform_prefix_variances([2], [1.0, 1.0], [1, 2]).round(6).tolist()
-    [0.666667, 0.666667]
-    """
-    tree = Tree.from_branching(list(branching))
-    noise = np.concatenate(_checked_variances(tree, list(np.asarray(variances, dtype=np.float64))))
-    bins = np.asarray(prefixes, dtype=np.int64)
-    _check_bins("prefixes", bins, tree.n_leaves)
-    leaves = _leaves_below(branching)
-    with np.errstate(divide="ignore"):
-        spread = 1 / np.cumsum((leaves / noise)[::-1])[::-1]  # 1/lambda
-    rest = bins % leaves[:, *(None,) * bins.ndim]
-    energies = bins - rest * (1 - rest / leaves[:, *(None,) * bins.ndim])
-    return np.tensordot(spread, np.diff(energies, axis=0, prepend=0.0), axes=1)
-
-
-def prefix_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> FloatArray:
-    """Compute the variance of every prefix sum of the leaves after least squares on any tree.
+def cumulative_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> FloatArray:
+    """Compute the variance of every cumulative sum of the leaves after least squares on any tree.
 
     Takes O(leaves · levels) time, in one vectorised step per level.
 
@@ -134,11 +88,11 @@ def prefix_variances(tree: Tree, node_variances: Sequence[npt.ArrayLike]) -> Flo
     --------
     The total is known, and the last of the three leaves is known to be empty.
 
-    >>> prefix_variances(Tree.from_branching([3]), [0.0, [1.0, 1.0, 0.0]]).tolist()
+    >>> cumulative_variances(Tree.from_branching([3]), [0.0, [1.0, 1.0, 0.0]]).tolist()
     [0.5, 0.0, 0.0]
     """
     variances = propagate(tree, _checked_variances(tree, node_variances))
-    return _prefix_covariances(tree, variances, np.arange(tree.n_leaves)[None])
+    return _covariances(tree, variances, np.arange(tree.n_leaves)[None])
 
 
 def range_variances(
@@ -153,7 +107,7 @@ def range_variances(
     ----------
     tree : Tree
     node_variances : sequence of array_like
-        As for `prefix_variances`.
+        As for `cumulative_variances`.
     starts, stops : array_like of int, shape (n_ranges,)
         The range is ``starts <= leaf < stops``, leaves numbered from 0; it may be empty.
 
@@ -165,7 +119,7 @@ def range_variances(
     Raises
     ------
     ArgumentError
-        As `prefix_variances`; and if a start is above its stop, or either is not among the leaves.
+        As `cumulative_variances`; and if a start is above its stop, or either is not among the leaves.
 
     Examples
     --------
@@ -181,34 +135,17 @@ def range_variances(
     variances = propagate(tree, _checked_variances(tree, node_variances))
     last = np.maximum(ends - 1, 0)
     of_start, of_stop, of_both = (
-        np.where(ends[rows[0]] > 0, _prefix_covariances(tree, variances, last[rows]), 0.0)
+        np.where(ends[rows[0]] > 0, _covariances(tree, variances, last[rows]), 0.0)
         for rows in ([0], [1], [0, 1])
     )
     # rounding may make it negative
     return np.asarray(np.maximum(of_start + of_stop - 2 * of_both, 0.0))
 
 
-def mean_prefix_variance(branching: Sequence[int], variances: npt.ArrayLike, n_bins: int) -> float:
-    """Compute the mean variance of the prefix sums of the first bins, in squared counts.
-
-    The leaves beyond the bins are known to be empty. `variances` are those of `uniform_prefix_variances`. The
-    result is the mean of `prefix_variances` of the padded tree, in O(levels) time and memory.
-
-    >>> mean_prefix_variance([3], [0.0, 1.0], 2)
-    0.25
-    """
-    tree = Tree.from_branching(list(branching))
-    noise = np.concatenate(_checked_variances(tree, list(np.asarray(variances, dtype=np.float64))))
-    leaves = _leaves_below(branching)
-    bins = _checked_bins(leaves, n_bins)
-    with np.errstate(divide="ignore"):
-        return float(padded_prefix_variances(leaves.astype(np.float64)[:, None], 1 / noise[:, None], bins)[0])
-
-
-def padded_prefix_variances(
+def padded_variances(
     leaves: FloatArray, precisions: npt.NDArray[Number], n_bins: int, *, total_known: bool = False
 ) -> npt.NDArray[Number]:
-    """Compute the mean variances of the prefix sums on several padded trees of one depth, shape (n_trees,).
+    """Compute the mean variances of cumulative sums on several padded trees of one depth, shape (n_trees,).
 
     `leaves` has the number of leaves below a node of each level, padding included, and `precisions` one over
     the noise variance of each level, both of shape (n_levels, n_trees). The leaves beyond the bins are known
@@ -237,8 +174,8 @@ class _Kind:
     """A kind of nodes: sums over the leaves below one, each of shape (n_trees,).
 
     `leaves` is the number of bins, 0 for a node that does not exist. `variance` is that of the estimate from
-    the subtree alone. `factors`, `squares` and `residuals` are sums of a, a² and Var(R) over the prefixes
-    that end in the subtree; see the module docstring.
+    the subtree alone. `factors`, `squares` and `residuals` are sums of a, a² and Var(R) over the cumulative
+    sums that end in the subtree; see the module docstring.
     """
 
     leaves: npt.NDArray[Any]
@@ -278,10 +215,10 @@ def _parent(n_whole: FloatArray, whole: _Kind, cut: _Kind, precision: npt.NDArra
     )
 
 
-def _prefix_covariances(tree: Tree, variances: Variances, last: IntArray) -> FloatArray:
-    """Compute the covariances of the errors of two prefix sums, shape (n,).
+def _covariances(tree: Tree, variances: Variances, last: IntArray) -> FloatArray:
+    """Compute the covariances of the errors of two cumulative sums, shape (n,).
 
-    `last` has the last leaf of the shorter prefix and of the longer one, shape (2, n); or one row for both.
+    `last` has the last leaf of the shorter sum and of the longer one, shape (2, n); or one row for both.
     """
     node, factor, covariance = last, np.ones(last.shape), np.zeros(last.shape[1])
     for level in reversed(range(tree.depth)):
@@ -310,23 +247,6 @@ def _parents(tree: Tree, level: int, children: IntArray) -> tuple[IntArray, IntA
         return parents, parents * counts[0]
     parents = np.repeat(np.arange(len(counts)), counts)[children]
     return parents, (np.cumsum(counts) - counts)[parents]
-
-
-def _leaves_below(branching: Sequence[int]) -> IntArray:
-    """Count the leaves below a node of each level."""
-    return np.cumprod([1, *list(branching)[::-1]], dtype=np.int64)[::-1]
-
-
-def _checked_bins(leaves: IntArray, n_bins: int | None) -> int:
-    """Check that a number of bins is an integer from 1 to the number of leaves."""
-    bins = int(leaves[0]) if n_bins is None else n_bins
-    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or not 1 <= bins <= leaves[0]:
-        raise ArgumentError(
-            "n_bins",
-            f"must be a whole number from 1 to {leaves[0]}, the number of leaves, not {quote(n_bins)}.",
-            hint="take a tree with at least one leaf for each bin.",
-        )
-    return int(bins)
 
 
 def _check_bins(argument: str, bins: IntArray, n_leaves: int) -> None:

@@ -1,0 +1,118 @@
+"""Plans of releases of records, from the keys and the domain as the verbs take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal, Unpack
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.levels.combine import By
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.ingest.frames import check_frame
+from pandas_dptree.plans.distribution import DistributionPlan
+from pandas_dptree.plans.joint import JointPlan
+from pandas_dptree.plans.options import DISTRIBUTION, JOINT, PLAN, RUNNING, SUMS, NoisyOptions, takes
+from pandas_dptree.verbs import plans
+from pandas_dptree.verbs.aggregations import Aggregation
+from pandas_dptree.verbs.domains import domain_of, hierarchy_of
+
+__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "released"]
+
+
+@takes(*PLAN)
+def plan(
+    frame: Any,
+    by: By | PrefixTree,
+    *,
+    domain: Any = None,
+    private_keys: Sequence[Hashable] | None = None,
+    column: Hashable | None = None,
+    bounds: Any = None,
+    granularity: Any = None,
+    **options: Unpack[NoisyOptions],
+) -> plans.AnyTablePlan:
+    """Plan a release of these records: see `pandas_dptree.plan`.
+
+    Spends nothing. The records are read only if `domain` is ``"observed"``.
+    """
+    hierarchy, private = hierarchy_of(frame, by, domain, private_keys)
+    make: Callable[..., plans.AnyTablePlan] = plans.plan
+    return make(
+        hierarchy, private_keys=private, column=column, bounds=bounds, granularity=granularity, **options
+    )
+
+
+@takes(*SUMS)
+def plan_sums(
+    frame: Any,
+    by: By,
+    *,
+    columns: Hashable | list[Hashable],
+    bounds: Any,
+    granularity: Any = None,
+    domain: Any = None,
+    **options: Unpack[NoisyOptions],
+) -> JointPlan:
+    """Plan a release of sums of several columns: see `pandas_dptree.plan_sums`."""
+    keys = domain_of(frame, by, domain)
+    return plans.plan_sums(keys, columns=columns, bounds=bounds, granularity=granularity, **options)
+
+
+@takes(*JOINT)
+def plan_means(
+    frame: Any,
+    by: By,
+    *,
+    columns: Hashable | list[Hashable],
+    bounds: Any,
+    granularity: Any = None,
+    domain: Any = None,
+    **options: Unpack[NoisyOptions],
+) -> JointPlan:
+    """Plan a release of means of columns: see `pandas_dptree.plan_means`."""
+    keys = domain_of(frame, by, domain)
+    return plans.plan_means(keys, columns=columns, bounds=bounds, granularity=granularity, **options)
+
+
+@takes(*JOINT)
+def plan_agg(
+    frame: Any,
+    by: By,
+    aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+    *,
+    domain: Any = None,
+    **options: Unpack[NoisyOptions],
+) -> JointPlan:
+    """Plan a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
+    return plans.plan_agg(domain_of(frame, by, domain), aggregations, **options)
+
+
+@takes(*DISTRIBUTION)
+def plan_distribution(
+    frame: Any,
+    column: Hashable,
+    *,
+    bins: Any,
+    bounds: Any = None,
+    by: By | None = None,
+    domain: Any = None,
+    **options: Unpack[NoisyOptions],
+) -> DistributionPlan:
+    """Plan a release of a distribution: see `pandas_dptree.plan_distribution`.
+
+    Spends nothing. `by` and `domain` are those of `pandas_dptree.release_distribution`; the records are read
+    only if `domain` is ``"observed"``.
+    """
+    if by is None and domain is not None:
+        raise ArgumentError(
+            "domain", "has no meaning without groups.", hint='name the key columns, for example by=["state"].'
+        )
+    groups = None if by is None else domain_of(frame, by, domain)
+    return plans.plan_distribution(column, bins=bins, bounds=bounds, domain=groups, **options)
+
+
+def released(planned: Callable[..., Any], frame: Any, *arguments: Any, **options: Any) -> Any:
+    """Release records by the plan that a function above makes of them, with the options of both."""
+    check_frame(frame)
+    running = {name: options.pop(name) for name in RUNNING if name in options}
+    return planned(frame, *arguments, **options).release(frame, **running)
