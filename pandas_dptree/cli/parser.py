@@ -12,7 +12,7 @@ from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger
 from pandas_dptree.errors import visible
 from pandas_dptree.mechanisms.additive import MECHANISMS
-from pandas_dptree.mechanisms.thresholds import Calibration
+from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
 from pandas_dptree.privacy.unit import ROWS
@@ -137,8 +137,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     factor = _Parser(add_help=False)
     factor.add_argument(
         "--alpha", type=float,
-        help="the relative error of --mechanism multiplicative, below 1; with other mechanisms, minimize the "
-        "errors beyond it",
+        help="the relative error of --mechanism multiplicative, below 1",
     )  # fmt: skip
     factor.add_argument(
         "--threshold", type=float, metavar="T",

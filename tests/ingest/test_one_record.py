@@ -28,6 +28,7 @@ from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.contributions import LeafTally, leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.prefixes import sorted_keys
+from pandas_dptree.ingest.units import unit_form
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_cases import each
 from tests.helpers_random import words
@@ -375,9 +376,9 @@ def reading(frame, readers):
 
 @cache
 def form_alone(kind, place):
-    """Give the key of a value in a frame of its own; None for what is no unit."""
+    """Give the form of a value in a frame of its own; None for what is no unit."""
     pool, build = KINDS[kind]
-    [form] = values_read(build([pool[place]]), "c", forms_of)
+    [form] = values_read(build([pool[place]]), "c", partial(forms_of, form_of=unit_form))
     return form
 
 

@@ -17,12 +17,13 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import PrefixNodes, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms import gaussian_thresholds, truncated
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms import truncated
+from pandas_dptree.mechanisms.private_levels import gaussian_thresholds
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
+from pandas_dptree.mechanisms.private_levels.sparse_counts import large_counts
 from pandas_dptree.mechanisms.sampling import byte_source
-from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.progress import nothing
@@ -402,9 +403,9 @@ def test_releases_are_repeatable_only_with_a_generator():
     "make, fact",
     [
         (lambda: prefixes("ip"), "or `chars` must be given"),
-        (lambda: prefixes("ip", bits=[8], chars=[1]), "or `chars` must be given"),
-        (lambda: prefixes("ip", bits=[8, 16, 24, 32]), "`notation` must be given with `bits`"),
-        (lambda: prefixes("ip", bits=[8], alphabet="ab"), "does not apply to this kind of prefixes"),
+        (lambda: prefixes("ip", bits=[8], chars=[1], notation="number"), "or `chars` must be given"),
+        (lambda: prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4"), "`notation` must be given with `bits`"),
+        (lambda: prefixes("ip", bits=[8], alphabet="ab", notation="number"), "does not apply to this kind of prefixes"),
         (lambda: prefixes("ip", chars=[8], width=9), "does not apply to this kind of prefixes"),
         (lambda: prefixes("ip", bits=[], notation="number"), "list increasing whole numbers from 1 to 64"),
         (lambda: prefixes("ip", bits=[8, 8], notation="number"), "must list increasing"),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
 from pandas_dptree.plans import serialize
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -101,7 +101,7 @@ def spends_what_it_states(plan):
         sensitivity = count_sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
         each = group_loss(loss, sensitivity.l1)
         return (plan.chain.epsilon, plan.chain.delta) == (each.epsilon, each.delta)
-    scales = np.concatenate(plan.node_noise_scales)
+    scales = plan.unit_noise_scales
     if loss.kind == "approximate":
         return plan.noise.delta(loss.epsilon, scales, plan.sensitivity) <= loss.delta
     return plan.noise.spent(loss, plan.sensitivity, scales) <= plan.noise.budget(loss)

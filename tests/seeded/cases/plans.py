@@ -349,3 +349,13 @@ def what_plans_say():
         "private keys": dpt.plan(domain(), private_keys=["doctor"], **APPROXIMATE, **PEOPLE),
     }
     return {name: {"headline": plan.headline, "repr": repr(plan)} for name, plan in plans.items()}
+
+
+@case
+def alpha_compared():
+    plan = dpt.plan(domain(), mechanism="laplace", **APPROXIMATE)
+    return {
+        "worst": plan.compare(alpha=0.1),
+        "counts": plan.compare(alpha=0.25, counts={"total": 600, "region": 150}),
+        "pure": dpt.plan(TREE, **PURE).compare(alpha=0.1),
+    }
