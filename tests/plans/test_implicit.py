@@ -403,9 +403,9 @@ def test_releases_are_repeatable_only_with_a_generator():
     "make, fact",
     [
         (lambda: prefixes("ip"), "or `chars` must be given"),
-        (lambda: prefixes("ip", bits=[8], chars=[1], notation="number"), "or `chars` must be given"),
-        (lambda: prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4"), "`notation` must be given with `bits`"),
-        (lambda: prefixes("ip", bits=[8], alphabet="ab", notation="number"), "does not apply to this kind of prefixes"),
+        (lambda: prefixes("ip", bits=[8], chars=[1]), "or `chars` must be given"),
+        (lambda: prefixes("ip", bits=[8, 16, 24, 32]), "`notation` must be given with `bits`"),
+        (lambda: prefixes("ip", bits=[8], alphabet="ab"), "does not apply to this kind of prefixes"),
         (lambda: prefixes("ip", chars=[8], width=9), "does not apply to this kind of prefixes"),
         (lambda: prefixes("ip", bits=[], notation="number"), "list increasing whole numbers from 1 to 64"),
         (lambda: prefixes("ip", bits=[8, 8], notation="number"), "must list increasing"),
