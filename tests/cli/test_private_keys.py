@@ -172,7 +172,7 @@ def test_that_the_table_is_not_checked_is_said(shell, capsys):
         ([*private(*BY), "--each-row", "--epsilon", "1"], "`--delta` must be above 0"),
         ([*private(*BY), "--each-row", "--rho", "1"], "`--delta` must be above 0"),
         ([*LOSS, *private(*BY), "--each-row", "--mechanism", "laplace"], "`--mechanism` is unknown"),
-        ([*LOSS, *private(*BY), "--each-row", "--split", "nodes"], "`--split` must be"),
+        ([*LOSS, *private(*BY), "--each-row", "--split", "geometric"], "`--split` must be"),
         ([*LOSS, *private(*BY), "--each-row", "--share", "total=1"], "`--share` must be"),
         ([*LOSS, *private(*BY), "--each-row", "--consistency", "linear"], "`--consistency` has no meaning"),
         ([*LOSS, *private(*BY), "--each-row", "--known", "regions.csv"], "`--known` has no meaning"),

@@ -19,7 +19,6 @@ from pandas_dptree.privacy.composition import (
     joint_gaussian_delta,
     laplace_delta,
     largest_budget,
-    node_gaussian_delta,
 )
 from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
@@ -153,9 +152,6 @@ def test_the_factor_is_paid_for_each_count_that_a_unit_may_move(rows, neighbors)
     smoothing = smoothing_of(scales, moves, sensitivity.l2_squared, width)
     expected = composition._delta(1.0, [], width, smoothing)
     found = {
-        "nodes": node_gaussian_delta(
-            1.0, scales, lambda kernels: math.fsum(1 / (scales**2 - kernels)), sensitivity
-        ),
         "several quantities": joint_gaussian_delta(1.0, [(scales, sensitivity)]),
         "beside a quantity of one row": joint_gaussian_delta(1.0, [([1e9], ONE_ROW), (scales, sensitivity)]),
     }
