@@ -6,7 +6,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import NOISES
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.theory import predicted_alpha_rmse
 from tests.helpers_cases import each
