@@ -26,8 +26,8 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import read_file, to_file

@@ -33,8 +33,9 @@ from pandas_dptree.errors import (
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
 from pandas_dptree.mechanisms.additive import MECHANISMS
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.planning.private_split import PRIVATE_MECHANISMS, PRIVATE_SPLITS
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
+from pandas_dptree.planning.private_split import PRIVATE_SPLITS
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan

@@ -11,8 +11,8 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.planning.private_split import PrivateMechanism
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.private_levels import PrivateMechanism
 from pandas_dptree.plans import joint_search
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
