@@ -101,8 +101,8 @@ def plan(
     Returns
     -------
     AdditivePlan
-        With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, or if that
-        is better for `alpha`, a `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
+        With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, a
+        `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
 
     Raises
     ------
@@ -124,11 +124,12 @@ def plan(
     """
     values = {"column": column, "bounds": bounds, "granularity": granularity}
     if private_keys is not None or isinstance(domain, PrefixTree):
+        keys = "a tree of all prefixes" if private_keys is None else "private keys"
         for name, given in values.items():
             if given is not None:
                 raise ArgumentError(
                     name,
-                    "has no meaning for keys that nobody can list: only records can be counted.",
+                    f"has no meaning with {keys}: only records can be counted.",
                     hint="leave it out; for sums, release the counts first, and then pass "
                     "domain=counts.dp.domain().",
                 )
