@@ -18,6 +18,7 @@ from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain, Source, fingerprint, level_names, source_of
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.hierarchy.shape import Shape
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest.prefixes import check_prefixes
 from pandas_dptree.old_names import with_old_names
@@ -443,6 +444,11 @@ class TreePlan(Plan[pd.DataFrame]):
     def domain_source(self) -> Source:
         """Where the public keys came from."""
         return source_of(self.domain)
+
+    @property
+    def _shape(self) -> Shape:
+        """What is measured, as far as the accuracy and the table depend on it."""
+        return self.tree
 
     @cached_property
     def _labelled(self) -> Domain:

@@ -269,7 +269,7 @@ class JointPlan(Plan[pd.DataFrame]):
             quantities = [each.quantity for each in self.plans.values()]
             return partial(self._finished, exact_leaves(self._first, quantities, data, resources))
 
-        n_leaves = self._first.tree.n_leaves
+        n_leaves = self._first._shape.n_leaves
         return Release(plan=self, read=read, effort=n_leaves, steps=finishing_steps(self.plans))
 
     def _finished(self, leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:

@@ -67,12 +67,12 @@ class Measurement(TreePlan):
         cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are invalid
         check_confidence(self.confidence)
         object.__setattr__(self, "keep", check_kept(self.keep))
-        fits = len(self.node_shares) == self.tree.depth + 1 and all(
+        fits = len(self.node_shares) == self._shape.depth + 1 and all(
             share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
-            for share, size in zip(self.node_shares, self.tree.level_sizes, strict=True)
+            for share, size in zip(self.node_shares, self._shape.level_sizes, strict=True)
         )
-        must_measure = np.arange(self.tree.depth + 1) >= (
-            self.tree.depth if self._estimator.combines_levels else 0
+        must_measure = np.arange(self._shape.depth + 1) >= (
+            self._shape.depth if self._estimator.combines_levels else 0
         )
         if not fits or not all(
             (exact | (share > 0)).all()
@@ -151,7 +151,7 @@ class Measurement(TreePlan):
     @property
     def _n_listed(self) -> list[int]:
         """The number of nodes of each level in the table."""
-        return [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
+        return [self._shape.n_listed(level) for level in range(self._shape.depth + 1)]
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -161,12 +161,14 @@ class Measurement(TreePlan):
     @property
     def budget_shares(self) -> FloatArray:
         """Each level's share of the budget, shape (n_levels,): the mean over its nodes."""
-        return np.array([self.tree.mean_listed(level, share) for level, share in enumerate(self.node_shares)])
+        return np.array(
+            [self._shape.mean_listed(level, share) for level, share in enumerate(self.node_shares)]
+        )
 
     @property
     def noise_scales(self) -> FloatArray:
         """Noise scale of each level, in the column's unit: root mean square over nodes; inf if unmeasured."""
-        return self._in_column_units(np.array(list(map(self._level_scale, range(self.tree.depth + 1)))))
+        return self._in_column_units(np.array(list(map(self._level_scale, range(self._shape.depth + 1)))))
 
     def _level_scale(self, level: int) -> float:
         """Noise scale of a level, in units: the root mean square over its measured nodes."""
@@ -174,8 +176,8 @@ class Measurement(TreePlan):
         if len(scale) == 1:
             return float(scale[0])
         measured = np.isfinite(scale)
-        part = self.tree.mean_listed(level, measured.astype(np.float64))
-        squares = self.tree.mean_listed(level, np.where(measured, scale, 0.0) ** 2)
+        part = self._shape.mean_listed(level, measured.astype(np.float64))
+        squares = self._shape.mean_listed(level, np.where(measured, scale, 0.0) ** 2)
         return math.sqrt(squares / part) if part else math.inf
 
     @cached_property
@@ -249,7 +251,7 @@ class Measurement(TreePlan):
     def std_errors(self) -> FloatArray:
         """Expected standard error of each level, in the column's unit: root mean square over its nodes."""
         errors = self.node_std_errors
-        return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
+        return np.sqrt([self._shape.mean_listed(level, error**2) for level, error in enumerate(errors)])
 
     @property
     def expected_error(self) -> float:

@@ -88,7 +88,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
 
     def _finished(self, data: Any, leaves: IntArray, origin: Origin, done: Done) -> Outcome:
         """Compare the counts with the thresholds. Exact counts do not leave this function."""
-        levels = self.tree.roll_up(leaves)
+        levels = self._shape.roll_up(leaves)
         if isinstance(self.chain, ClippedThresholds):
             counts = list(clipped_counts(self.tree, levels, self.chain, rng=origin.rng))
         else:
