@@ -24,9 +24,9 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing
-from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 

@@ -21,9 +21,9 @@ from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to, nodes_loss
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
-from pandas_dptree.plans.base import TreePlan, read_only
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
+from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -98,8 +98,8 @@ class Measurement(TreePlan):
                 hint="pass node_noise_scales=(), so that they are computed from the shares.",
             )
         for name in ("node_shares", "node_noise_scales"):
-            object.__setattr__(self, name, tuple(map(read_only, getattr(self, name))))
-        object.__setattr__(self, "level_weights", read_only(self.level_weights))
+            object.__setattr__(self, name, tuple(map(_read_only, getattr(self, name))))
+        object.__setattr__(self, "level_weights", _read_only(self.level_weights))
 
     def _scales_of_shares(self, *, by_level: bool) -> tuple[FloatArray, ...]:
         """Compute the noise scales with which the shares spend the whole loss."""
@@ -275,3 +275,10 @@ class Measurement(TreePlan):
     @cached_property
     def _gap_and_reason(self) -> tuple[float | None, str]:
         return gap_of(self)
+
+
+def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy an array and make it read-only, so that a checked plan cannot change."""
+    copy = np.array(values)
+    copy.setflags(write=False)
+    return copy

@@ -21,10 +21,10 @@ from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_c
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
-from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT
 
 __all__ = ["MultiplicativePlan"]
