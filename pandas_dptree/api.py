@@ -26,16 +26,17 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import read_file, to_file
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.detection import detection_probability
 from pandas_dptree.plans.distribution import DistributionPlan
-from pandas_dptree.plans.implicit import ImplicitPlan, detection_probability
+from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.losses import Losses

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms import multiplicative
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts
+from pandas_dptree.mechanisms.multiplicative import counts as multiplicative
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds, clipped_counts
+from pandas_dptree.mechanisms.multiplicative.rounds import decide_rounds
+from pandas_dptree.mechanisms.multiplicative.thresholds import LARGEST_TOTAL, Round, Thresholds
 from pandas_dptree.mechanisms.sampling import byte_source
-from pandas_dptree.mechanisms.threshold_rounds import decide_rounds
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round, Thresholds
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 
@@ -72,7 +72,7 @@ def decide_copies(
 
 def silence(monkeypatch: pytest.MonkeyPatch) -> None:
     zeros = lambda *arguments: np.zeros(arguments[-2], dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("pandas_dptree.mechanisms.sparse_vector.discrete_laplace", zeros)
+    monkeypatch.setattr("pandas_dptree.mechanisms.multiplicative.sparse_vector.discrete_laplace", zeros)
     monkeypatch.setattr(TruncatedLaplace, "sample", zeros)
 
 

@@ -16,9 +16,10 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
-from pandas_dptree.mechanisms import gaussian_thresholds, truncated
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
-from pandas_dptree.mechanisms.private_levels import LevelNoise, ReleasedLevel
+from pandas_dptree.mechanisms import truncated
+from pandas_dptree.mechanisms.private_levels import gaussian_thresholds
+from pandas_dptree.mechanisms.private_levels.base import LevelNoise, ReleasedLevel
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 from pandas_dptree.plans import implicit, running
 
 Row = tuple[Hashable, ...]

@@ -24,9 +24,10 @@ TOPICS = {
     "hierarchy": ["domain_source"],
     "ingest": ["one_record", "private_keys_neighbors"],
     "ledger": ["crashes", "model"],
-    "mechanisms": ["multiplicative_evidence", "multiplicative_privacy"],
+    "mechanisms/multiplicative": ["evidence", "privacy"],
     "plans": [
-        "distribution_json", "forged_plans", "private_keys_bounds", "private_keys_privacy", "typed_numbers",
+        "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
+        "private_keys_privacy", "typed_numbers",
     ],
     "privacy": ["laplace_composition"],
     "verbs": [

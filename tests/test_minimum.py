@@ -1,4 +1,4 @@
-"""The versions that CI runs tests with are those that pyproject.toml declares."""
+"""The versions that CI runs tests with, and that CITATION.cff names, are those that are declared."""
 
 import re
 import tomllib
@@ -6,6 +6,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from pandas_dptree import __version__
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,6 +29,11 @@ def test_every_declared_python_is_tested():
     assert re.findall(r'"(3\.\d+)"', re.search(r"python-version: \[(.*)\]", workflow)[1]) == declared
     minors = re.search(r'python=\$\(find_python "([\d, ]+)"', script)
     assert [f"3.{minor}" for minor in minors[1].split(", ")] == declared
+
+
+def test_the_citation_names_this_version():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == __version__
 
 
 def bounds(requirements, operator):

@@ -33,8 +33,9 @@ from pandas_dptree.errors import (
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
 from pandas_dptree.mechanisms.additive import MECHANISMS
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.planning.private_split import PRIVATE_MECHANISMS, PRIVATE_SPLITS
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
+from pandas_dptree.planning.private_split import PRIVATE_SPLITS
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
@@ -126,31 +127,21 @@ def _means(arguments: argparse.Namespace) -> None:
 def _release_table(
     arguments: argparse.Namespace, verb: Callable[..., pd.DataFrame], names: Sequence[str], **values: Any
 ) -> None:
-    """Release a table of records by a verb that takes the named options, and print or write it."""
+    """Release a table of records by a verb that takes the named options, and print or write it.
+
+    All that is public is read before the records are opened.
+    """
+    check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     running = running_options(arguments)
-    _check_private_choices(arguments)
-    frame, domain = _records_and_domain(arguments)
     options = {**values, **_options(arguments, names), **running}
-    with reported(frame):
-        released = verb(frame, by=arguments.by, domain=domain, **options)
+    options["domain"] = _domain(arguments, _public_levels(arguments))
+    units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
+    columns = list(dict.fromkeys([*arguments.by, *units, *values.get("columns", ())]))
+    records = open_records(arguments.records, columns, arguments.table)
+    with reported(records):
+        released = verb(records, by=arguments.by, **options)
     write_table(released, arguments.out, force=arguments.force)
     print_charge(running)
-
-
-def _records_and_domain(arguments: argparse.Namespace) -> tuple[Any, Any]:
-    """Read the records and the domain, after a check that the output file can be written."""
-    check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
-    units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
-    columns = list(dict.fromkeys([*arguments.by, *units, *(getattr(arguments, "column", None) or [])]))
-    if arguments.domain == "observed" and arguments.structural_zeros is not None:
-        raise ArgumentError(
-            "structural_zeros",
-            "names a column of the domain, but the domain is observed.",
-            hint="pass a file of keys as --domain.",
-        )
-    public = _public_levels(arguments)
-    frame = open_records(arguments.records, columns, arguments.table)
-    return frame, "observed" if public and arguments.domain == "observed" else _domain(arguments, public)
 
 
 def _public_levels(arguments: argparse.Namespace) -> list[Any]:
@@ -175,8 +166,11 @@ def _check_private_choices(arguments: argparse.Namespace) -> None:
             )
 
 
-def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | None:
-    """Read the public keys of the columns `by`, and the structural zeros; None if all keys are private."""
+def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None:
+    """Read the public keys of the columns `by`, and the structural zeros.
+
+    It is ``"observed"`` if the arguments say so, and None if all keys are private.
+    """
     if not by:
         for argument in ("domain", "structural_zeros"):
             if getattr(arguments, argument) is not None:
@@ -190,6 +184,14 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | None:
             "`dptree counts --help`.",
         )
     flags = [] if arguments.structural_zeros is None else [arguments.structural_zeros]
+    if arguments.domain == "observed":  # the domain of a plan is a path
+        if flags:
+            raise ArgumentError(
+                "structural_zeros",
+                "names a column of the domain, but the domain is observed.",
+                hint="pass a file of keys as --domain.",
+            )
+        return "observed"
     places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
     if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
         flags = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
@@ -234,9 +236,8 @@ def _plan(arguments: argparse.Namespace) -> None:
     values: dict[str, Any] = {"columns": []}
     if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
         values = _values(arguments)
-    _check_private_choices(arguments)
-    domain: Any = _domain(arguments, _public_levels(arguments))
     options = _options(arguments, (*PLAN, "private_keys"))
+    domain: Any = _domain(arguments, _public_levels(arguments))
     plan: Plan[Any]
     if len(values["columns"]) > 1 and arguments.private_keys is None:
         hint = "leave it out, or plan each column separately with its part of the loss."
@@ -290,7 +291,7 @@ def _read_plan(arguments: argparse.Namespace) -> Plan[Any]:
             raise TypeError
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         raise ArgumentError("plan", f"{unreadable}.", hint=hint) from None
-    domain = _domain(arguments, by[: len(by) - len(private)])
+    domain: Any = _domain(arguments, by[: len(by) - len(private)])
     try:
         return Plan.from_dict(stored, domain, digest=arguments.digest)
     except DomainError:
@@ -311,6 +312,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     """Return the named options of a plan, read from the arguments."""
+    _check_private_choices(arguments)
     given = vars(arguments)
     options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
     options |= _mechanism(arguments)

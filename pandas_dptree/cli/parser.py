@@ -12,7 +12,7 @@ from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger
 from pandas_dptree.errors import visible
 from pandas_dptree.mechanisms.additive import MECHANISMS
-from pandas_dptree.mechanisms.thresholds import Calibration
+from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
 from pandas_dptree.privacy.unit import ROWS

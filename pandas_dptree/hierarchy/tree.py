@@ -11,6 +11,7 @@ a regular tree of any size costs no more than its number of levels.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +33,7 @@ class Tree(Shape):
 
     A path that ends early is continued as a chain of single children, so that each level contains every
     record exactly once. Chain nodes are measured like any other; `listed` excludes them from the nodes that a
-    table shows.
+    table shows. Trees of the same shape are equal.
 
     Parameters
     ----------
@@ -351,6 +352,22 @@ class Tree(Shape):
         if len(self.leaf_levels) == 1:
             return self.level_sizes[level] if self.leaf_levels[0] >= level else 0
         return int(np.count_nonzero(self.listed(level)))
+
+    @cached_property
+    def _digest(self) -> bytes:
+        """SHA-256 digest of the shape."""
+        digest = hashlib.sha256(repr(self.n_roots).encode())
+        for values in (*self.child_counts, self.leaf_levels):
+            digest.update(repr(len(values)).encode() + values.tobytes())
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is a tree of the same shape."""
+        return isinstance(other, Tree) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        """Return the same for trees of the same shape."""
+        return hash(self._digest)
 
     def __repr__(self) -> str:
         """Describe the shape in a line."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -79,11 +79,30 @@ def optimal_shares(
 
     All comparisons use the exact variances of the discrete noise.
     """
+    sizes = [tree.n_listed(level) for level in range(tree.depth + 1)]
+    weights = tuple(cost_weights(sizes, objective, level_weights).tolist())
+    flags = None if known is None else tuple(level.tobytes() for level in known)
+    return _search(tree, flags, noise, loss, sensitivity, weights, objective == "worst", least_squares).copy()
+
+
+@lru_cache(maxsize=16)  # all public: each month's report has the same tree and budget, and trees may be large
+def _search(
+    tree: Tree,
+    flags: tuple[bytes, ...] | None,
+    noise: AdditiveNoise,
+    loss: PrivacyLoss,
+    sensitivity: Sensitivity,
+    level_weights: tuple[float, ...],
+    worst: bool,
+    least_squares: bool,
+) -> FloatArray:
+    """Search the best split, for weights from `cost_weights` and the bytes of the flags of known nodes."""
+    known = None if flags is None else [np.frombuffer(level, dtype=bool) for level in flags]
     unknown = levels_to_measure(tree, known)
     even = uniform_shares(tree, known=known)
     orbits = Orbits.of(tree, known)
-    weights = cost_weights(orbits.n_listed, objective, level_weights)
-    if objective == "worst" and not least_squares and np.ptp((weights * orbits.part_unknown)[unknown]) == 0:
+    weights = np.array(level_weights)
+    if worst and not least_squares and np.ptp((weights * orbits.part_unknown)[unknown]) == 0:
         return even
     must_measure = unknown & (np.arange(tree.depth + 1) >= (tree.depth if least_squares else 0))
     problem = Problem(
@@ -94,7 +113,7 @@ def optimal_shares(
         ),
         variance=VarianceFunction.calibrated(noise, loss, sensitivity, even),
         weights=weights[:, None],
-        worst=objective == "worst",
+        worst=worst,
         floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
     )
     closed_form = uniform_tree_shares(tree.level_sizes, weights, unknown)

@@ -8,38 +8,26 @@ same sizes on all levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
-from pandas_dptree.mechanisms.private_levels import LevelNoise
+from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise, PrivateMechanism
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
 
 __all__ = [
     "FOUND_WITH",
-    "LEVEL_NOISES",
-    "PRIVATE_MECHANISMS",
     "PRIVATE_SPLITS",
-    "PrivateMechanism",
     "PrivateSplit",
     "best_noise",
     "mean_found_from",
 ]
 
-PrivateMechanism = Literal["auto", "truncated_laplace", "gaussian"]
 PrivateSplit = Literal["optimal", "doubling", "uniform"]
 
-PRIVATE_MECHANISMS: Final[tuple[PrivateMechanism, ...]] = get_args(PrivateMechanism)
 PRIVATE_SPLITS: Final[tuple[PrivateSplit, ...]] = get_args(PrivateSplit)
-
-LEVEL_NOISES: Final[Mapping[str, type[LevelNoise]]] = {
-    "truncated_laplace": IndependentLevels,
-    "gaussian": GatedLevels,
-}
-"""The mechanisms for hierarchies whose keys are not all public, by the name of the option."""
 
 FOUND_WITH: Final = 0.95
 """Plans are compared by the smallest count of a node that is shown with this probability."""

@@ -12,9 +12,9 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import Calibration
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.planning.objective import by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget
 from pandas_dptree.plans.measurement import Measurement

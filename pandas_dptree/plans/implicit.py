@@ -31,14 +31,14 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
 from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
 from pandas_dptree.ingest.reading import Bounding
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.private_levels import LevelNoise
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
+from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise
 from pandas_dptree.mechanisms.sampling import random_words
-from pandas_dptree.mechanisms.thresholds import Calibration
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import sparse_frame
-from pandas_dptree.planning.private_split import FOUND_WITH, LEVEL_NOISES, best_noise
+from pandas_dptree.planning.private_split import FOUND_WITH, best_noise
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan

@@ -2,7 +2,7 @@
 
 The algorithm (its source is in `pandas_dptree.plans.multiplicative`) runs only on the few nodes that can
 reach a threshold. The result is that of the complete tree, so it is as private: see the proof in
-`pandas_dptree.mechanisms.threshold_rounds.decide_nodes`. The set of possible nodes is public: it follows
+`pandas_dptree.mechanisms.multiplicative.rounds.decide_nodes`. The set of possible nodes is public: it follows
 from the description of the tree.
 """
 
@@ -19,13 +19,13 @@ import numpy as np
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import Keys, check_prefixes, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms.multiplicative import (
+from pandas_dptree.mechanisms.multiplicative.counts import (
     ClippedThresholds,
     sparse_clipped_counts,
     sparse_threshold_counts,
 )
-from pandas_dptree.mechanisms.threshold_rounds import Nodes
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL
+from pandas_dptree.mechanisms.multiplicative.rounds import Nodes
+from pandas_dptree.mechanisms.multiplicative.thresholds import LARGEST_TOTAL
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import node_frame

@@ -11,9 +11,9 @@ import numpy as np
 from pandas_dptree.errors import ArgumentError, check_choice, listed, quote
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
-from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
 from pandas_dptree.planning.private_split import (
-    PRIVATE_MECHANISMS,
     PRIVATE_SPLITS,
     PrivateSplit,
     best_noise,

@@ -17,7 +17,7 @@ import numpy as np
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done

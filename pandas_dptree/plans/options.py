@@ -19,7 +19,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.estimators import FITS, Consistency, Fit
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism
-from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split

@@ -15,10 +15,10 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import released_counts
-from pandas_dptree.mechanisms.guarantees import Multiplicative
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, group_loss
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration, Thresholds, group_loss
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.empty_tables import Totals
 from pandas_dptree.plans.base import Plan

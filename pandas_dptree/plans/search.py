@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
-from pandas_dptree.mechanisms.guarantees import SMALLEST_ALPHA, Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import SMALLEST_ALPHA, Multiplicative
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.objective import OBJECTIVES, by_level
 from pandas_dptree.planning.split import SPLITS, Split, split_budget

@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.prefixes import PrefixNodes
 from pandas_dptree.ingest.private_keys import KeyNodes
-from pandas_dptree.mechanisms.private_levels import ReleasedLevel
+from pandas_dptree.mechanisms.private_levels.base import ReleasedLevel
 from pandas_dptree.output.frames import key_column, take_labels
 from pandas_dptree.output.sparse import ShownLevel
 

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import candidate_noises
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.theory.checks import checked_alpha
@@ -49,9 +49,9 @@ def error_bounds(tree: Tree, *, epsilon: float, delta: float, alpha: float) -> p
 
     Lower bounds hold for every mechanism; the largest known one is given. Upper bounds are those of noise in
     this package with the budget spread evenly over the levels, without the gain of least squares, and of
-    `pandas_dptree.mechanisms.multiplicative.ClippedThresholds`, for totals of 2**40 at most; the smallest is
-    given. Additive noise cannot profit from a relative error, as counts of 0 allow none. The thresholds'
-    error grows more slowly with the number of levels, but it is lower only on very deep trees.
+    `pandas_dptree.mechanisms.multiplicative.counts.ClippedThresholds`, for totals of 2**40 at most; the
+    smallest is given. Additive noise cannot profit from a relative error, as counts of 0 allow none. The
+    thresholds' error grows more slowly with the number of levels, but it is lower only on very deep trees.
 
     Examples
     --------

@@ -11,8 +11,8 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.planning.private_split import PrivateMechanism
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.private_levels import PrivateMechanism
 from pandas_dptree.plans import joint_search
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.distribution import DistributionPlan
@@ -124,11 +124,12 @@ def plan(
     """
     values = {"column": column, "bounds": bounds, "granularity": granularity}
     if private_keys is not None or isinstance(domain, PrefixTree):
+        keys = "a tree of all prefixes" if private_keys is None else "private keys"
         for name, given in values.items():
             if given is not None:
                 raise ArgumentError(
                     name,
-                    "has no meaning for keys that nobody can list: only records can be counted.",
+                    f"has no meaning with {keys}: only records can be counted.",
                     hint="leave it out; for sums, release the counts first, and then pass "
                     "domain=counts.dp.domain().",
                 )

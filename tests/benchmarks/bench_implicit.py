@@ -11,7 +11,7 @@ import pandas as pd
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
-from pandas_dptree.mechanisms.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from tests.benchmarks.bench_release import peak_gigabytes, seconds
 
 N_ROWS = 1_000_000

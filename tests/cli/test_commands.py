@@ -123,7 +123,7 @@ def test_options_that_are_not_known(files, capsys, given, said):
 @each(
     ("verb", "more", "said"),
     [
-        ("counts", ["--epsilon", "1", "--by", "Town"], "`records` lacks the columns: 'Town'"),
+        ("counts", ["--epsilon", "1", "--by", "Town"], "`--domain` lacks the columns: 'Town'"),
         ("counts", [], "`--epsilon` or `--rho` must be given"),
         ("counts", BOTH, "`--delta` cannot be given together with `--rho`"),
         (
@@ -186,8 +186,6 @@ def test_a_missing_column_is_looked_for_where_it_is_missing(files, capsys):
     assert "`--domain` lacks the columns: 'clinic'" in capsys.readouterr().err
     assert main(["plan", *arguments]) == 2
     assert "`--domain` lacks the columns: 'clinic'" in capsys.readouterr().err
-    assert main(["counts", str(files / "places.csv"), *arguments]) == 2
-    assert "`records` lacks the columns: 'clinic'" in capsys.readouterr().err
 
 
 def test_the_table_survives_a_database(files):
@@ -300,6 +298,12 @@ def test_bad_files_of_known_counts(files, public, capsys, case, verb):
     printed = capsys.readouterr()
     assert printed.out == "" and said in printed.err and printed.err.count("Hint: ") == 1
     assert printed.err.startswith("dptree: `--known`") and not out.exists()
+
+
+@each("more", [["--known", "nothing.csv"], ["--structural-zeros", "nothing"]])
+def test_public_files_are_read_before_records(files, capsys, more):
+    assert run(files, "counts", "--epsilon", "1", *more, records="nothing.csv") == 2
+    assert "`records`" not in capsys.readouterr().err
 
 
 @each(

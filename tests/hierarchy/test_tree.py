@@ -133,3 +133,24 @@ def test_copies_of_a_ragged_tree() -> None:
         [3, 12], [1, 2, 7, 5], [0, 1, 2, 3, 4, 5],
     ]  # fmt: skip
     assert tree.listed(2).tolist() == [True, True, False] * 2
+
+
+def test_trees_of_one_shape_are_equal() -> None:
+    tree = Tree.from_branching([2, 3])
+    assert (
+        len(
+            {
+                tree,
+                Tree((np.array([2]), np.array([3, 3]))),
+                Tree.from_paths(np.indices((2, 3)).reshape(2, 6).T),
+            }
+        )
+        == 1
+    )
+    others = Tree.from_branching([3, 2]), Tree.from_branching([2, 3, 1]), tree.copies(2), "tree"
+    short = (
+        Tree.from_branching([2, 1]),
+        Tree.from_paths([[0, -1], [1, -1]]),
+        Tree.from_paths([[0, 0], [1, -1]]),
+    )
+    assert tree not in others and len(set(short)) == 3

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from pandas_dptree.mechanisms.thresholds import Round
+from pandas_dptree.mechanisms.multiplicative.thresholds import Round
 
 NODE_NOISE = functools.cache(Round.node_noise.fget)
 

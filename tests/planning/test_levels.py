@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning import alternating as alternate
+from pandas_dptree.planning import levels
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.variance import level_variances
@@ -160,6 +161,7 @@ def test_laplace_split_is_the_best_known_by_either_search(
     branching, objective, best, exhaustive, monkeypatch
 ):
     monkeypatch.setattr(alternate, "_EXHAUSTIVE", exhaustive)
+    levels._search.cache_clear()
     tree, noise = Tree.from_branching(branching), ContinuousLaplace()
     shares = optimal_shares(tree, noise, EPSILON, ONE_ROW, objective=objective)
     scale = tree.depth + 1 if objective == "worst" else 1
@@ -228,8 +230,29 @@ def test_without_least_squares_the_best_split_is_geometric():
 
 def test_a_split_is_the_same_every_time():
     tree = random_tree(np.random.default_rng(5), depth=5)
-    first, second = (optimal_shares(tree, Laplace(), EPSILON, ONE_ROW) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
+    first = optimal_shares(tree, Laplace(), EPSILON, ONE_ROW)
+    levels._search.cache_clear()
+    np.testing.assert_array_equal(optimal_shares(tree, Laplace(), EPSILON, ONE_ROW), first)
+
+
+def test_a_split_is_searched_once_for_all_trees_of_a_shape():
+    def shares(tree=None, **options):
+        same_shape = random_tree(np.random.default_rng(5), depth=5)
+        return optimal_shares(tree or same_shape, Laplace(), EPSILON, ONE_ROW, **options)
+
+    levels._search.cache_clear()
+    first = shares()
+    shares()[:] = 0  # changes no later answer
+    np.testing.assert_array_equal(shares(level_weights=np.ones(6)), first)
+    assert levels._search.cache_info().misses == 1
+    root = [np.ones(1, dtype=bool)] + [np.zeros(1, dtype=bool)] * 5
+    others = {"objective": "cells"}, {"level_weights": np.arange(6.0)}, {"known": root}
+    for other in (
+        *others,
+        {"least_squares": False},
+        {"tree": random_tree(np.random.default_rng(6), depth=5)},
+    ):
+        assert not np.array_equal(shares(**other), first)
 
 
 @pytest.mark.nightly

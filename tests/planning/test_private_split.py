@@ -5,10 +5,11 @@ import functools
 import pytest
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import found_from
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
-from pandas_dptree.planning.private_split import LEVEL_NOISES, best_noise, mean_found_from
+from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import found_from
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
+from pandas_dptree.planning.private_split import best_noise, mean_found_from
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 

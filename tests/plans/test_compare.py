@@ -6,8 +6,8 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import NOISES
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
 from pandas_dptree.plans.additive import AdditivePlan as Plan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss

@@ -17,12 +17,13 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree, binary, prefixes
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.prefixes import PrefixNodes, nonempty_levels, sorted_keys
-from pandas_dptree.mechanisms import gaussian_thresholds, truncated
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms import truncated
+from pandas_dptree.mechanisms.private_levels import gaussian_thresholds
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
+from pandas_dptree.mechanisms.private_levels.sparse_counts import large_counts
 from pandas_dptree.mechanisms.sampling import byte_source
-from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.progress import nothing

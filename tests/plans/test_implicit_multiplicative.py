@@ -16,12 +16,12 @@ from scipy.stats import binom
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.multiplicative import (
+from pandas_dptree.mechanisms.multiplicative.counts import (
     ClippedThresholds,
     sparse_clipped_counts,
     sparse_threshold_counts,
 )
-from pandas_dptree.mechanisms.thresholds import Thresholds, group_loss
+from pandas_dptree.mechanisms.multiplicative.thresholds import Thresholds, group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed, records_of_sizes

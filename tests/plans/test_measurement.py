@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from tests.helpers_cases import each
 from tests.helpers_json import replaced

@@ -13,8 +13,8 @@ from scipy.stats import binom
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, ColumnsError
 from pandas_dptree.hierarchy.domain import level_names
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_privacy import LOSS

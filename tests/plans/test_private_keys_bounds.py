@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 
 KEYS = ["s", "p", "q"]
 SIZES = {"a": [20, 25, 30, 35, 40, 45, 50, 60, 80, 100] * 3, "b": [1] * 300 + [200], "c": []}

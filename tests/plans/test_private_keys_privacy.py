@@ -10,9 +10,9 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.gated import gated_delta
 from tests.helpers_cases import each

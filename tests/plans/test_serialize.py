@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
 from pandas_dptree.plans import serialize
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.loss import PrivacyLoss

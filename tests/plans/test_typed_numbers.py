@@ -12,10 +12,10 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import group_loss
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 from pandas_dptree.planning.node_noise import node_noise_scales
 from pandas_dptree.privacy import loss as loss_module
 from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta, laplace_delta

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold, found_from
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold, found_from
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.gated_calibration import gated_noise, gated_noise_zcdp, gated_thresholds
 from tests.helpers_cases import each

@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.mechanisms import gaussian_thresholds, truncated
+from pandas_dptree.mechanisms import truncated
+from pandas_dptree.mechanisms.private_levels import gaussian_thresholds
 from tests.helpers_random import rng
 from tests.strategies import objects
 

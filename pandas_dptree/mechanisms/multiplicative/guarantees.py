@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.arguments import number_between
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds
-from pandas_dptree.mechanisms.thresholds import Calibration, Thresholds, approximate_loss, group_loss
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import (
+    Calibration,
+    Thresholds,
+    approximate_loss,
+    group_loss,
+)
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["SMALLEST_ALPHA", "Multiplicative"]

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from pandas_dptree.mechanisms.private_levels.sparse_counts import large_counts
 from pandas_dptree.mechanisms.sampling import byte_source
-from pandas_dptree.mechanisms.sparse_counts import large_counts
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 
 

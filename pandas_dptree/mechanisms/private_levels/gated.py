@@ -14,12 +14,12 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import Gaussian
-from pandas_dptree.mechanisms.gaussian_thresholds import (
+from pandas_dptree.mechanisms.private_levels.base import LevelNoise, NonemptyNodes, ReleasedLevel
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import (
     GaussianThreshold,
     chain_detection_probability,
     found_from,
 )
-from pandas_dptree.mechanisms.private_levels import LevelNoise, NonemptyNodes, ReleasedLevel
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource
 from pandas_dptree.privacy.discrete_gaussian import log_upper_tail
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms import thresholds
-from pandas_dptree.mechanisms.guarantees import Multiplicative
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.thresholds import Round, Thresholds
+from pandas_dptree.mechanisms.multiplicative import thresholds
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds, clipped_counts
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
+from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.multiplicative.thresholds import Round, Thresholds
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.privacy.loss import PrivacyLoss

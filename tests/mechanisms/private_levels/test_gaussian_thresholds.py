@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.gaussian_thresholds import (
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import (
     GaussianThreshold,
     chain_detection_probability,
     found_from,

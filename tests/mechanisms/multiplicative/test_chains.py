@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Thresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import LARGEST_TOTAL, Thresholds
 from tests.helpers_cases import each
 from tests.helpers_multiplicative import chains, proof_numbers
 

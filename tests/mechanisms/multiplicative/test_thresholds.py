@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Thresholds, group_loss
+from pandas_dptree.mechanisms.multiplicative.thresholds import LARGEST_TOTAL, Thresholds, group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_multiplicative import TOTALS, chains, proof_numbers, spent

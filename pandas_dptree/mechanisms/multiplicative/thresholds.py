@@ -20,9 +20,9 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import laplace_scale, number_between, whole_number
+from pandas_dptree.mechanisms.multiplicative.chains import LARGEST_TOTAL, Exact, Method, Proof
+from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.threshold_chains import LARGEST_TOTAL, Exact, Method, Proof
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 

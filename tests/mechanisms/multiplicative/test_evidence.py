@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import binom
 
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, threshold_counts
-from pandas_dptree.mechanisms.thresholds import Thresholds
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds, threshold_counts
+from pandas_dptree.mechanisms.multiplicative.thresholds import Thresholds
 from pandas_dptree.theory import alpha_rmse
 from tests.helpers_cases import each
 from tests.helpers_multiplicative import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from tests.helpers_cases import each
 from tests.helpers_statistics import audited_epsilon
 

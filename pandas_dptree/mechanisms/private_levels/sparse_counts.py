@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from pandas_dptree.mechanisms.measure import LARGEST_COUNT
 from pandas_dptree.mechanisms.sampling import ByteSource
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 
-__all__ = ["large_counts", "release_probability"]
+__all__ = ["large_counts", "release_probability", "released_from"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -50,3 +51,17 @@ def release_probability(noise: TruncatedLaplace, counts: IntArray) -> FloatArray
     mass = 1 + math.exp(-1 / scale) - 2 * math.exp(-(radius + 1) / scale)
     tail = np.exp((small - radius - 1) / scale) * -np.expm1(-small / scale) / mass
     return np.where(counts > radius, 1 - tail, tail)
+
+
+def released_from(noise: TruncatedLaplace, failure_probability: float) -> int:
+    """Find the smallest count w that stays unreleased with at most a given probability, below 1/2.
+
+    It is the probability of releasing a count of 2R + 1 - w, which keeps its precision where it is small.
+    """
+    most = 2 * noise.radius + 1
+
+    def released(size: int) -> float:
+        return float(release_probability(noise, np.array([most - size]))[0])
+
+    sizes = range(noise.radius + 1, most + 1)
+    return sizes[bisect_left(sizes, -failure_probability, key=lambda size: -released(size))]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms import thresholds
-from pandas_dptree.mechanisms.multiplicative import sparse_threshold_counts, threshold_counts
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.threshold_rounds import Nodes, decide_rounds
-from pandas_dptree.mechanisms.thresholds import Round
+from pandas_dptree.mechanisms.multiplicative import thresholds
+from pandas_dptree.mechanisms.multiplicative.counts import sparse_threshold_counts, threshold_counts
+from pandas_dptree.mechanisms.multiplicative.rounds import Nodes, decide_rounds
+from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.multiplicative.thresholds import Round
 from tests.helpers_cases import each
 from tests.helpers_implicit import HALF, listed
 from tests.helpers_multiplicative import chain_of, decide_copies, silence

@@ -1,8 +1,8 @@
 r"""Two methods to choose a chain of thresholds and to divide the privacy loss over it.
 
-`pandas_dptree.mechanisms.thresholds.Thresholds` states what they compute, and proves it sufficient. There is
-one threshold :math:`\tau_i` between any two bounds :math:`M_{i-1}` and :math:`M_i`; the largest bound is the
-first to reach 2**40.
+`Thresholds` in `pandas_dptree.mechanisms.multiplicative.thresholds` states what they compute, and proves it
+sufficient. There is one threshold :math:`\tau_i` between any two bounds :math:`M_{i-1}` and :math:`M_i`; the
+largest bound is the first to reach 2**40.
 """
 
 from __future__ import annotations

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from pandas_dptree.mechanisms.gated_levels import GatedLevels
-from pandas_dptree.mechanisms.gaussian_thresholds import GaussianThreshold
-from pandas_dptree.mechanisms.independent_levels import IndependentLevels
+from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES
+from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
+from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold
+from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.progress import nothing
-from pandas_dptree.planning.private_split import LEVEL_NOISES
 from pandas_dptree.privacy.discrete_gaussian import upper_tail
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.loss import PrivacyLoss

@@ -1,6 +1,6 @@
 """Counts with bounded relative error: their error hardly grows with the depth of the tree.
 
-`pandas_dptree.mechanisms.threshold_rounds` has the algorithm. This module has the guarantees and the
+`pandas_dptree.mechanisms.multiplicative.rounds` has the algorithm. This module has the guarantees and the
 releases: of trees whose nodes are all listed, and of implicit trees, of which few nodes are released.
 Theorems and algorithms are those of Ghazi, Kamath, Kumar, Manurangsi and Wu, *On differentially private
 counting on trees*, 2023.
@@ -21,8 +21,13 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.arguments import exact_values, noise_source, whole_number
-from pandas_dptree.mechanisms.threshold_rounds import Lister, Nodes, decide_nodes
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Calibration, Thresholds, approximate_loss
+from pandas_dptree.mechanisms.multiplicative.rounds import Lister, Nodes, decide_nodes
+from pandas_dptree.mechanisms.multiplicative.thresholds import (
+    LARGEST_TOTAL,
+    Calibration,
+    Thresholds,
+    approximate_loss,
+)
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.loss import PrivacyLoss
 
@@ -124,7 +129,7 @@ def threshold_counts(
     **Privacy**: (epsilon, delta)-DP with those of `thresholds`, if neighbouring data sets differ in one row
     added or removed, which moves one count of each level by one. For units of several rows, or rows that are
     replaced, state the `thresholds` with the loss that `group_loss` gives. The proof is that of
-    `pandas_dptree.mechanisms.threshold_rounds.decide_nodes`.
+    `pandas_dptree.mechanisms.multiplicative.rounds.decide_nodes`.
 
     **Corrections** of Algorithm 2. It carries over only the subtrees below the lowest decided nodes; here all
     largest subtrees without a decided node are carried over, and the whole tree if it has none. The
@@ -161,7 +166,7 @@ def sparse_threshold_counts(
 
     **Privacy**: as in `threshold_counts`: the names and estimates have the same distribution as if all nodes
     of the tree, empty ones too, had been listed. The set of possible names must be public.
-    `pandas_dptree.mechanisms.threshold_rounds.decide_nodes` has the proof.
+    `pandas_dptree.mechanisms.multiplicative.rounds.decide_nodes` has the proof.
     """
     levels, estimates = _decided_nodes(total, nodes_above, thresholds, rng)
     return [

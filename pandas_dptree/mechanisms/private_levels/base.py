@@ -1,8 +1,7 @@
 """What mechanisms for hierarchies whose keys are not all public have in common.
 
 All nodes of a public level are released. Of a private level, only nodes that hold a record are looked at, and
-only those with a large noisy count are released. To add a mechanism, derive a class from `LevelNoise`, and
-add it to `pandas_dptree.planning.private_split.LEVEL_NOISES`.
+only those with a large noisy count are released.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms import thresholds
-from pandas_dptree.mechanisms.multiplicative import ClippedThresholds, clipped_counts, threshold_counts
-from pandas_dptree.mechanisms.sparse_vector import SparseVector
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round
+from pandas_dptree.mechanisms.multiplicative import thresholds
+from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds, clipped_counts, threshold_counts
+from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
+from pandas_dptree.mechanisms.multiplicative.thresholds import LARGEST_TOTAL, Round
 from tests.helpers_cases import each
 from tests.helpers_multiplicative import chain_of, clipped_runs_of, silence
 from tests.strategies import trees

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import noise_source
-from pandas_dptree.mechanisms.thresholds import LARGEST_TOTAL, Round, Thresholds
+from pandas_dptree.mechanisms.multiplicative.thresholds import LARGEST_TOTAL, Round, Thresholds
 
 __all__ = ["Lister", "Nodes", "decide_nodes"]
 

@@ -12,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.detection_probability import released_from
 from pandas_dptree.mechanisms.measure import LARGEST_COUNT
-from pandas_dptree.mechanisms.private_levels import LevelNoise, NonemptyNodes, ReleasedLevel
+from pandas_dptree.mechanisms.private_levels.base import LevelNoise, NonemptyNodes, ReleasedLevel
+from pandas_dptree.mechanisms.private_levels.sparse_counts import (
+    large_counts,
+    release_probability,
+    released_from,
+)
 from pandas_dptree.mechanisms.sampling import ByteSource
-from pandas_dptree.mechanisms.sparse_counts import large_counts, release_probability
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.level_losses import LevelLoss, laplace_level
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
