@@ -35,7 +35,7 @@ LOSSES = [
 
 def spends_no_more(plans, loss):
     """Tell, in exact fractions, whether the noise that is drawn keeps to the loss."""
-    noise, scales = plans[0].noise, [max_per_path(plan) for plan in plans]
+    noise, scales = plans[0].noise, [plan.unit_noise_scales for plan in plans]
     spent, budgets, deltas = [], [], []
     for plan, scale in zip(plans, scales, strict=True):
         spent.append(noise.spent(plan.loss, plan.sensitivity, scale))
@@ -53,19 +53,6 @@ def spends_no_more(plans, loss):
         for own, budget, plan, scale in zip(spent, budgets, plans, scales, strict=True)
     )
     return within and sum(budgets) <= Fraction(loss.epsilon) and sum(deltas) <= Fraction(loss.delta)
-
-
-def max_per_path(plan):
-    """Give the noise scales along the path from the root to a leaf that learns the most."""
-    paths = [[scale[0] if len(scale) == 1 else None for scale in plan.node_noise_scales]]
-    if None in paths[0]:
-        nodes = np.arange(plan.tree.n_leaves)
-        scales = [plan.node_noise_scales[-1][nodes]]
-        for level in reversed(range(plan.tree.depth)):
-            nodes = np.repeat(np.arange(plan.tree.level_sizes[level]), plan.tree.child_counts[level])[nodes]
-            scales.append(plan.node_noise_scales[level][nodes])
-        paths = np.array(scales[::-1]).T
-    return max((np.array(path) for path in paths), key=lambda path: (path**-2).sum())
 
 
 def copies(one, times):

@@ -168,6 +168,4 @@ def _forest(plan: AdditivePlan, n: int) -> AdditivePlan:
         tree=tree.copies(n),
         domain=None,
         known=known,
-        node_shares=tuple(tree.tile(share, n) for share in plan.node_shares),
-        node_noise_scales=tuple(tree.tile(scale, n) for scale in plan.node_noise_scales),
     )

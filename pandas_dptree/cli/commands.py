@@ -325,7 +325,7 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the noise or `Multiplicative`, and alpha."""
+    """Return the noise, or `Multiplicative`."""
     names = ("alpha", "threshold", "failure_probability", "calibration", "clip")
     asked = {name: getattr(arguments, name, None) for name in names}
     given = {name: value for name, value in asked.items() if value is not None and value is not False}
@@ -335,14 +335,13 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
                 "alpha", "must be given with --mechanism multiplicative.", hint="for example --alpha 0.25."
             )
         return {"mechanism": Multiplicative(**given)}
-    unused = [name for name in given if name != "alpha"]
-    if unused:
+    for name in given:
         raise ArgumentError(
-            unused[0],
+            name,
             f"has no meaning with --mechanism {arguments.mechanism}.",
             hint="add --mechanism multiplicative.",
         )
-    return {"mechanism": arguments.mechanism, **given}
+    return {"mechanism": arguments.mechanism}
 
 
 def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] | None:

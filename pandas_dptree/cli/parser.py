@@ -137,8 +137,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     factor = _Parser(add_help=False)
     factor.add_argument(
         "--alpha", type=float,
-        help="the relative error of --mechanism multiplicative, below 1; with other mechanisms, minimize the "
-        "errors beyond it",
+        help="the relative error of --mechanism multiplicative, below 1",
     )  # fmt: skip
     factor.add_argument(
         "--threshold", type=float, metavar="T",

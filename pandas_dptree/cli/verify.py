@@ -146,6 +146,11 @@ def many(rule: Rule, least: int = 0) -> Rule:
     return lambda value: isinstance(value, list) and len(value) >= least and all(map(rule, value))
 
 
+def alone(rule: Rule) -> Rule:
+    """Match lists of a single value for which the rule holds."""
+    return lambda value: many(rule)(value) and len(value) == 1
+
+
 def either(*rules: Rule) -> Rule:
     """Match values for which one of the rules holds."""
     return lambda value: any(rule(value) for rule in rules)
@@ -203,10 +208,10 @@ PART: dict[str, Rule] = {
     "confidence": either(NULL, lambda value: number(value) and 0 < value < 1),
     "keep_measurements": one_of(True, False), "quantity": named(QUANTITY),
     "known": named({"exact": FACTS, "at_least": FACTS}),
-    "split": one_of("optimal", "uniform", "geometric", "nodes", "given"),
+    "split": one_of("optimal", "uniform", "geometric", "given"),
     "objective": one_of("levels", "cells", "worst"),
-    "level_weights": many(lambda value: number(value) and value >= 0), "shares": many(many(FRACTION, 1), 1),
-    "noise_scales": many(many(either(NULL, lambda value: number(value) and value >= SMALLEST), 1), 1),
+    "level_weights": many(lambda value: number(value) and value >= 0), "shares": many(alone(FRACTION), 1),
+    "noise_scales": many(alone(either(NULL, lambda value: number(value) and value >= SMALLEST)), 1),
 }
 JOINT: dict[str, Rule] = {
     "plans": many(lambda pair: isinstance(pair, list) and len(pair) == 2 and NAME(pair[0]), 1),
@@ -236,8 +241,6 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
         lists = [part["shares"], part["noise_scales"], part["level_weights"], *known.values()]
         if {len(set(plan["levels"])), *map(len, [plan["nodes"], *lists])} != {len(plan["levels"])}:
             found.append(f"{where} does not have one entry for each level")
-        elif list(map(len, part["shares"])) != list(map(len, part["noise_scales"])):
-            found.append(f"{where} does not have a noise scale for each share")
         elif quantity["low"] > quantity["high"] or quantity["low"] == quantity["high"] == 0:
             found.append(f"{where} has bounds that are both 0, or in the wrong order")
         elif quantity["column"] is None and quantity != COUNT:
@@ -287,11 +290,6 @@ class Quantity(NamedTuple):
         return "" if self.name == "count" else f"{self.name}_"
 
     @property
-    def by_node(self) -> bool:
-        """Whether noise scales differ from node to node."""
-        return any(len(each) > 1 for each in self.part["noise_scales"])
-
-    @property
     def scales(self) -> list[float]:
         """All noise scales."""
         return [scale for level in self.part["noise_scales"] for scale in level if scale is not None]
@@ -338,11 +336,6 @@ class Tree(NamedTuple):
         for parent, value in zip(self.parents[level], values, strict=True):
             total[parent] += value
         return total
-
-
-def spread(values: list[Any], size: int) -> list[Any]:
-    """Return one value for each node, where one may stand for all."""
-    return values * size if len(values) == 1 else values
 
 
 def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -425,24 +418,6 @@ def cost(quantity: Quantity, laplace_epsilon: bool, scale: float) -> Fraction:
     return Fraction(quantity.l2) / (2 * Fraction(scale) ** 2)
 
 
-def worst_path(quantity: Quantity, tree: Tree | None, costs: Sequence[Sequence[Any]]) -> Any:
-    """Return the largest sum of costs along a path from the root to a leaf.
-
-    Without costs by node, all paths have the same sum. If k rows of a unit lie on several paths, their
-    (semi)norm is at most k times that of the worst path.
-    """
-    if tree is None or not quantity.by_node:
-        return sum((level[0] for level in costs), 0 * costs[0][0])
-    below = spread(list(costs[-1]), len(tree.rows[-1]))
-    for level in reversed(range(len(costs) - 1)):
-        largest = [below[0] * 0] * len(tree.rows[level])
-        for parent, value in zip(tree.parents[level + 1], below, strict=True):
-            largest[parent] = max(largest[parent], value)
-        own = spread(list(costs[level]), len(largest))
-        below = [here + most for here, most in zip(own, largest, strict=True)]
-    return below[0]
-
-
 # Privacy: the delta of a composition ------------------------------------------------------------------------
 
 Loss = list[tuple[Decimal, Decimal]]  # values of a privacy loss, and their probabilities
@@ -515,35 +490,23 @@ def gaussian_loss(scale: float, move: int) -> Loss:
     return [(move * (move + 2 * x) / two_variances, mass / total) for x, mass in masses.items()]
 
 
-def simulate(
-    variances: Sequence[Decimal], distance: Callable[[Sequence[Decimal]], Decimal], moved: int, width: Decimal
-) -> Continuous | None:
-    """Split each noise into continuous noise and a kernel of variance t2.
+def simulate(pairs: Sequence[tuple[Decimal, int]], moved: int, width: Decimal) -> Continuous | None:
+    """Split each noise, a variance and its squared L2 sensitivity, into continuous noise and a kernel.
 
-    `distance` returns the squared mu of the continuous noise that is left. Every t2 is valid. This choice
-    balances how much noise the kernels take away with the factors of the probabilities that they cost.
+    Every variance t2 of the kernel is valid. This choice balances how much noise the kernels take away with
+    the factors of the probabilities that they cost.
     """
-    if not variances:
-        return Continuous(Decimal(0), Decimal(0), Decimal(0))
     pi2 = PI**2
-    kernels = [max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2) for v in variances]
-    upper = ratio = Decimal(0)
-    for v, t2 in zip(variances, kernels, strict=True):
+    distance = upper = ratio = Decimal(0)
+    for v, l2 in pairs:
+        t2 = max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2)
         if t2 > v * 9 / 10:  # little would be left
             return None
         t, u = theta(2 * pi2 * t2), theta(2 * pi2 * t2 * (2 - t2 / v))
         upper -= moved * (1 - u).ln()
         ratio += moved * ((1 + u + t**2 / (1 - t)) / (1 - u)).ln()
-    return Continuous(distance(kernels).sqrt(), upper, ratio)
-
-
-def simulate_levels(pairs: Sequence[tuple[Decimal, int]], moved: int, width: Decimal) -> Continuous | None:
-    """Simulate noise by level: pairs of a variance and of the squared L2 sensitivity."""
-
-    def distance(kernels: Sequence[Decimal]) -> Decimal:
-        return sum((l2 / (v - t2) for (v, l2), t2 in zip(pairs, kernels, strict=True)), Decimal(0))
-
-    return simulate([v for v, _ in pairs], distance, moved, width)
+        distance += l2 / (v - t2)
+    return Continuous(distance.sqrt(), upper, ratio)
 
 
 def theta(exponent: Decimal) -> Decimal:
@@ -647,13 +610,13 @@ def level_delta(
     if laplace:
         losses = [laplace_loss(scale, move) for scale in scales for move in moves or [quantity.l1]]
         width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
-        simulated = simulate_levels([], 0, width)
+        simulated = simulate([], 0, width)
     else:
         exact = [scale for scale in scales if scale < 16 and moves]
         losses = [gaussian_loss(scale, move) for scale in exact for move in moves]
         width = (quantity.l2 * sum((1 / Decimal(scale) ** 2 for scale in scales), Decimal(0))).sqrt()
         rest = [(Decimal(scale) ** 2, quantity.l2) for scale in scales if scale not in exact]
-        simulated = simulate_levels(rest, len(moves) or quantity.moved, width)
+        simulated = simulate(rest, len(moves) or quantity.moved, width)
     if simulated is None:
         return Decimal(1)
     exponent = math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
@@ -661,34 +624,11 @@ def level_delta(
     return composed_delta(epsilon, losses, simulated, Decimal(2) ** exponent, failed)
 
 
-def node_delta(quantity: Quantity, tree: Tree, epsilon: Fraction, shrink: float) -> Decimal:
-    """Return a delta of Gaussian noise whose scales differ from node to node."""
-    levels = [
-        [None if s is None else Decimal(s * shrink) ** 2 for s in each]
-        for each in quantity.part["noise_scales"]
-    ]
-    least = [min((v for v in level if v is not None), default=None) for level in levels]
-
-    def distance(kernels: Sequence[Decimal]) -> Decimal:
-        rest = iter(kernels)
-        taken = [Decimal(0) if v is None else next(rest) for v in least]
-        costs = [
-            [1 / (v - t2) if v else Decimal(0) for v in level]
-            for level, t2 in zip(levels, taken, strict=True)
-        ]
-        return quantity.l2 * Decimal(worst_path(quantity, tree, costs))
-
-    variances = [v for v in least if v is not None]
-    width = distance([Decimal(0)] * len(variances)).sqrt()
-    simulated = simulate(variances, distance, quantity.moved, width)
-    return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
-
-
 def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float) -> Decimal:
     """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
     pairs = [(Decimal(scale * shrink) ** 2, each.l2) for each in quantities for scale in each.scales]
     width = sum((l2 / v for v, l2 in pairs), Decimal(0)).sqrt()
-    simulated = simulate_levels(pairs, max(each.moved for each in quantities), width)
+    simulated = simulate(pairs, max(each.moved for each in quantities), width)
     return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
 
 
@@ -704,30 +644,18 @@ def check_budget(
         public = tree is not None and len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
         report.check(what, public, f"nothing is measured, {'all' if public else 'not all'} leaves are known")
         return
-    if quantity.by_node and (laplace or tree is None):
-        why = (
-            "only Gaussian noise may differ from node to node"
-            if laplace
-            else "noise differs from node to node, so the tree of the table is needed"
-        )
-        report.check(what, False, why)
-        return
     if not laplace and loss.get("delta") == 0:
         report.check(what, False, "Gaussian noise does not keep to an epsilon without a delta")
         return
     pure = laplace and "epsilon" in loss
-    costs = [
-        [Fraction(0) if scale is None else cost(quantity, pure, scale) for scale in level]
-        for level in quantity.part["noise_scales"]
-    ]
-    spent = worst_path(quantity, tree, costs)
+    spent = sum((cost(quantity, pure, scale) for scale in scales), Fraction(0))
     unused = f"noise of {quantity.name!r} is not larger than loss, max_contributions and neighbors require"
-    rounded = Fraction(997, 1000) if quantity.by_node else 1 - Fraction(1, 10**6)  # scales on a grid of 1.001
     if not loss.get("delta"):
         name = "epsilon" if pure else "rho"
         stated = exact(loss[name])
         report.check(what, spent <= stated, f"{name} {float(spent):.12g} of {float(stated):.12g}")
-        all_used, figures = spent >= stated * rounded, f"{float(spent / stated):.6%} of {name} are spent"
+        all_used = spent >= stated * (1 - Fraction(1, 10**6))
+        figures = f"{float(spent / stated):.6%} of {name} are spent"
     else:
         epsilon, delta = exact(loss["epsilon"]), decimal(exact(loss["delta"]))
 
@@ -737,8 +665,6 @@ def check_budget(
             simple = Decimal(times > epsilon) if pure else concentrated_delta(times, epsilon)
             if simple <= delta:
                 return simple, "sum of epsilons" if pure else "concentrated privacy"
-            if quantity.by_node and tree is not None:
-                return node_delta(quantity, tree, epsilon, shrink), "simulation"
             smaller = [scale * shrink for scale in scales]
             return level_delta(quantity, laplace, epsilon, smaller, fineness), "composition"
 
@@ -775,9 +701,7 @@ def check_joint_budget(
 
     def bound(shrink: float) -> Decimal:
         simple = concentrated_delta(rho / Fraction(shrink) ** 2, epsilon)
-        if simple <= delta or any(each.part["split"] == "nodes" or each.by_node for each in spending):
-            return simple
-        return joint_delta(spending, epsilon, shrink)
+        return simple if simple <= delta else joint_delta(spending, epsilon, shrink)
 
     most, less = bound(1.0), bound(0.98)
     figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {loss['epsilon']}"
@@ -789,39 +713,23 @@ def check_joint_budget(
         report.check("all of the budget is used", less > delta, figures)
 
 
-def check_shares(quantity: Quantity, power: int, tree: Tree | None, report: Report) -> None:
-    """Check that shares add up to one along each path, and that the noise follows from them."""
+def check_shares(quantity: Quantity, power: int, report: Report) -> None:
+    """Check that the levels' shares add up to one, and that the noise follows from them."""
     what = f"shares of {quantity.name!r}"
     shares, scales = quantity.part["shares"], quantity.part["noise_scales"]
-    known = [{position for position, _ in level} for level in quantity.part["known"]["exact"]]
     if not quantity.scales:
         report.check(what, not any(map(any, shares)) and not any(map(any, scales)), "all 0")
         return
-    products = []
-    agree = True
-    for public, share, scale in zip(known, shares, scales, strict=True):
-        for place, (part, noise) in enumerate(zip(share, scale, strict=True)):
-            agree &= (part > 0) == (noise is not None) or (noise is None and place in public)
-            if part > 0 and noise is not None and noise > SMALLEST:
-                products.append(noise**power * part)
-    if not quantity.by_node:
-        total = math.fsum(share[0] for share in shares)
-        report.check(what, abs(total - 1) <= 1e-6, f"they sum to {total:.12g}")
-    elif tree is not None:
-        sums = spread(shares[0], 1)
-        for level in range(1, len(shares)):
-            own = spread(shares[level], len(tree.parents[level]))
-            sums = [sums[parent] + part for parent, part in zip(tree.parents[level], own, strict=True)]
-        wrong = [
-            f"path {place} sums to {total:.12g}"
-            for place, total in enumerate(sums)
-            if total > 1 + 1e-9 or (total < 1 - 1e-9 and place not in known[-1])
-        ]
-        report.each(f"{what} along each path", wrong, len(sums))
+    total = math.fsum(share for (share,) in shares)
+    report.check(what, abs(total - 1) <= 1e-6, f"they sum to {total:.12g}")
+    agree, products = True, []
+    for (share,), (scale,) in zip(shares, scales, strict=True):
+        agree &= (share > 0) == (scale is not None)
+        if share > 0 and scale is not None and scale > SMALLEST:
+            products.append(scale**power * share)
     ratio = max(products) / min(products) - 1 if products else 0.0
-    fits = agree and ratio <= (2.1e-3 if quantity.by_node else 1e-9)
     figures = f"scale**{power} * share within {ratio:.2g}"
-    report.check(f"noise of {quantity.name!r} follows its shares", fits, figures)
+    report.check(f"noise of {quantity.name!r} follows its shares", agree and ratio <= 1e-9, figures)
 
 
 # The table: values ------------------------------------------------------------------------------------------
@@ -932,11 +840,9 @@ def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree
     least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
     noise = []
     for exact, scales, nodes in zip(part["known"]["exact"], part["noise_scales"], tree.rows, strict=True):
-        known, own = (
-            dict(exact),
-            spread([max(variance(laplace, scale), least) for scale in scales], len(nodes)),
-        )
-        noise.append([0.0 if place in known else v for place, v in enumerate(own)])
+        known = dict(exact)
+        v = max(variance(laplace, scales[0]), least)
+        noise.append([0.0 if place in known else v for place in range(len(nodes))])
     subtree, final = (noise, noise) if raw else least_squares(tree, noise)
     expected: dict[int, tuple[float, float]] = {}
     for level in zip(tree.rows, subtree, final, strict=True):
@@ -981,8 +887,8 @@ def check_noise_scales(quantity: Quantity, columns: dict[str, list[str]], tree: 
     part, unit, start = quantity.part, float(quantity.unit), quantity.prefix
     planned: dict[int, float | None] = {}
     for nodes, exact, scales in zip(tree.rows, part["known"]["exact"], part["noise_scales"], strict=True):
-        known = dict(exact)
-        for place, (row, scale) in enumerate(zip(nodes, spread(scales, len(nodes)), strict=True)):
+        known, (scale,) = dict(exact), scales
+        for place, row in enumerate(nodes):
             planned.setdefault(row, None if scale is None or place in known else scale * unit)
     wrong = []
     for row, scale in sorted(planned.items()):
@@ -1058,7 +964,7 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
         if tree is not None and not fits(each, tree, report):
             continue
         check_budget(each, own, laplace, tree, report)
-        check_shares(each, 1 if laplace and "epsilon" in own else 2, tree, report)
+        check_shares(each, 1 if laplace and "epsilon" in own else 2, report)
         if tree is None:
             continue
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
@@ -1076,16 +982,15 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
 
 
 def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
-    """Check that every level has one share, or one for each node, and that known nodes exist."""
+    """Check that known nodes exist."""
     sizes, known = list(map(len, tree.rows)), quantity.part["known"]
-    fit = all(len(level) in (1, size) for level, size in zip(quantity.part["shares"], sizes, strict=True))
-    fit &= all(
+    fit = all(
         place < size
         for levels in (known["exact"], known["at_least"])
         for level, size in zip(levels, sizes, strict=True)
         for place, _ in level
     )
-    figures = f"its lists do not fit levels of {sizes} nodes"
+    figures = f"its known counts do not fit levels of {sizes} nodes"
     return fit or report.check(f"plan of {quantity.name!r}", False, figures)
 
 

@@ -53,9 +53,6 @@ def mean_energies(leaves: FloatArray, n_bins: int) -> FloatArray:
     The mean of :math:`E_k(t) = t - r (s - r)/s` over t = 1 … K is :math:`(K + 1)/2` minus a mean over
     the :math:`Q = \lfloor K/s \rfloor` whole nodes, each of which adds :math:`(s^2 - 1)/6`, and one with
     :math:`R = K \bmod s` leaves, which adds :math:`R (R + 1)(3s - 2R - 1) / 6s`.
-
-    >>> mean_energies(np.array([[4.0], [2.0], [1.0]]), 4).ravel().tolist()
-    [1.875, 0.375, 0.25]
     """
     whole, rest = n_bins // leaves, n_bins % leaves
     missed = whole * (leaves**2 - 1) / 6 + rest * (rest + 1) * (3 * leaves - 2 * rest - 1) / (6 * leaves)

@@ -101,10 +101,10 @@ def best_tree(
     Parameters
     ----------
     n_bins : int
-        Number K of bins.
+        From 1 to 2**53.
     noise : AdditiveNoise
     loss : PrivacyLoss
-        That of the whole release.
+        That of the whole release, of a kind that the noise can provide.
     sensitivity : Sensitivity
         That of one level.
     total_known : bool, default False
@@ -117,8 +117,7 @@ def best_tree(
     Raises
     ------
     ArgumentError
-        If `n_bins` is not an integer from 1 to 2**53, an argument has the wrong type, or the noise cannot
-        provide this kind of privacy.
+        If an argument is out of range or of the wrong type.
 
     Examples
     --------
@@ -174,12 +173,7 @@ def _best_tree(search: _Search) -> BinTree:
 def linear_shares(leaves: FloatArray, energies: FloatArray) -> FloatArray:
     """Compute the best shares on uniform trees if precision is proportional to the share.
 
-    `leaves` and `energies` have shape (n_levels, n_trees): the strictly falling numbers of leaves below a
-    node, and the weights of the variance in each detail space (see `mean_energies`). The result has the
-    same shape and column sums of 1. Wider nodes matter more, as their precision counts for every leaf below:
-
-    >>> linear_shares(np.array([[2.0], [1.0]]), np.array([[1.25], [0.25]])).ravel().round(3).tolist()
-    [0.382, 0.618]
+    `leaves`, `energies` (see `mean_energies`) and the result have shape (n_levels, n_trees).
     """
     energy, price = (np.cumsum(each, axis=0) for each in (energies, np.diff(1 / leaves, axis=0, prepend=0.0)))
     first, last = np.indices((len(leaves), len(leaves)))

@@ -169,22 +169,8 @@ class TruncatedLaplace:
     def release(self, values: npt.ArrayLike, *, rng: np.random.Generator | None = None) -> IntArray:
         """Add noise to exact values.
 
-        Parameters
-        ----------
-        values : array_like of an integer type, any shape
-            Exact counts or sums. Those beyond ±2**61 are clipped.
-        rng : numpy.random.Generator, optional
-            For repeatable tests only. The noise comes from the operating system by default.
-
-        Returns
-        -------
-        numpy.ndarray of int64, of the same shape
-            Each within `radius` of its value.
-
-        Raises
-        ------
-        ArgumentError
-            If the values are not of an integer type, or `rng` is no Generator.
+        `values` are counts or sums of an integer type; those beyond ±2**61 are clipped. Each result is within
+        `radius` of its value. An `rng` is for repeatable tests only. Other types raise an `ArgumentError`.
 
         Notes
         -----
@@ -203,17 +189,7 @@ class TruncatedLaplace:
         return np.asarray(exact + self.sample(exact.size, noise_source(rng)).reshape(exact.shape))
 
     def interval(self, values: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-        """Return the interval around a noisy value that contains the exact one, with certainty.
-
-        Parameters
-        ----------
-        values : array_like of an integer type, any shape
-            The result of `release`.
-
-        Returns
-        -------
-        tuple of two numpy.ndarray of int64, of the same shape
-            The least and the greatest possible exact values.
+        """Return the least and the greatest exact values that are possible for released ones.
 
         Examples
         --------

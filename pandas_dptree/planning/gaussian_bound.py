@@ -263,7 +263,7 @@ class BoundedPlan(Protocol):
     @property
     def level_weights(self) -> FloatArray: ...
     @property
-    def node_noise_scales(self) -> tuple[FloatArray, ...]: ...
+    def unit_noise_scales(self) -> FloatArray: ...
     @property
     def expected_error(self) -> float: ...
 
@@ -276,18 +276,16 @@ def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
         return None, "Gap: unknown, as no tight lower bound is known where counts are public."
     if plan.neighbors == "replace":
         return None, "Gap: unknown, as no tight lower bound is known where rows are replaced."
-    if min(scale.min() for scale in plan.node_noise_scales) < 1.5:
+    if plan.unit_noise_scales.min() < 1.5:
         return None, "Gap: unknown, as the lower bound is for continuous noise: scales of 1.5 and more."
     bound = _cached_bound(plan.tree, plan.objective, tuple(plan.level_weights.tolist()))
     if bound is None:
         return None, "Gap: unknown, as the lower bound would take too long for so many kinds of nodes."
     # The sum of precisions that the loss allows: exact with a rho, otherwise proven for an even split.
     even = plan.noise.noise_scales(plan.loss, plan.sensitivity, np.ones(plan.tree.depth + 1))
-    spent = np.zeros(1)
-    for level, scale in enumerate(plan.node_noise_scales):
-        spent = (plan.tree.spread(level - 1, spent) if level else spent) + scale**-2.0
+    spent = (plan.unit_noise_scales**-2.0).sum()
     error = plan.expected_error / float(plan.quantity.unit)
-    gap = error**2 * max(float(spent.max()), float((even**-2.0).sum())) / bound
+    gap = error**2 * max(float(spent), float((even**-2.0).sum())) / bound
     return (
         gap,
         f"Gap: expected squared error is {gap:.4f} times the least of any additive Gaussian noise.",

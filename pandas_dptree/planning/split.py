@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,66 +17,17 @@ from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
-from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["SPLITS", "Split", "level_shares", "shares_match", "split_budget"]
+__all__ = ["SPLITS", "Split", "level_shares", "shares_match"]
 
-Split = Literal["optimal", "uniform", "geometric", "nodes"]
+Split = Literal["optimal", "uniform", "geometric"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
-_DEVIATION = 2.1e-3
-"""How far costs may deviate from shares: scales that differ from node to node are rounded up to a grid."""
-
-
-def split_budget(
-    tree: Tree,
-    *,
-    noise: AdditiveNoise,
-    loss: PrivacyLoss,
-    sensitivity: Sensitivity,
-    split: Split | FloatArray = "optimal",
-    level_weights: FloatArray | None = None,
-    objective: Objective = "levels",
-    least_squares: bool = True,
-    known: Flags | None = None,
-) -> tuple[FloatArray, ...]:
-    """Return each node's share of the budget.
-
-    Parameters
-    ----------
-    tree, noise, loss, sensitivity, level_weights, objective, least_squares, known
-        As for `level_shares`.
-    split : {"optimal", "uniform", "geometric", "nodes"} or numpy.ndarray of shape (n_levels,)
-        As for `level_shares`; or ``"nodes"``, shares that differ from node to node.
-
-    Returns
-    -------
-    tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level the shares of its nodes, which along each path from the root to a leaf sum to one.
-
-    Raises
-    ------
-    ArgumentError
-        As `level_shares`; and if ``"nodes"`` is chosen without Gaussian noise, or without least squares.
-    """
-    if isinstance(split, str) and split == "nodes":
-        if not noise.euclidean or not least_squares:
-            kept = "raw measurements" if noise.euclidean else f"{noise.description} noise"
-            raise ArgumentError(
-                "split",
-                f"cannot differ from node to node with {kept}.",
-                hint='give a delta or a rho, for Gaussian noise, and any consistency but "none".',
-            )
-        return node_shares(tree, objective=objective, level_weights=level_weights, known=known)
-    shares = level_shares(
-        tree, noise=noise, loss=loss, sensitivity=sensitivity,
-        split=split, level_weights=level_weights, objective=objective, least_squares=least_squares,
-        known=known,
-    )  # fmt: skip
-    return tuple(shares[:, None])
+_DEVIATION = 1e-9
+"""How far costs may deviate from shares by rounding."""
 
 
 def level_shares(
@@ -94,29 +44,9 @@ def level_shares(
 ) -> FloatArray:
     """Return each level's share of the budget.
 
-    Parameters
-    ----------
-    tree, noise, loss, sensitivity, level_weights, objective, least_squares
-        As for `optimal_shares`; no other split uses the last three.
-    split : {"optimal", "uniform", "geometric"} or numpy.ndarray of shape (n_levels,)
-        How to split, or the shares themselves.
-    known : Flags, optional
-        The nodes whose counts are public. By default none. A level with only such nodes gets no share.
+    It is at least 0, and 0 for a level with only known nodes. That of the leaves is above 0; without least
+    squares, so is that of every level that is not known.
 
-    Returns
-    -------
-    numpy.ndarray, shape (n_levels,)
-        At least 0, with sum 1. The share of the leaves is above 0; without least squares, so is that of every
-        level that is not known.
-
-    Raises
-    ------
-    ArgumentError
-        If the split or the objective is unknown, shares or weights are invalid, given shares spend on a level
-        whose counts are all known, or all leaves are known.
-
-    Examples
-    --------
     >>> from pandas_dptree.mechanisms.additive import Gaussian
     >>> one_row, loss = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.5)
     >>> tree = Tree.from_branching([2, 3, 4])
@@ -169,26 +99,13 @@ def _checked_shares(shares: FloatArray, unknown: npt.NDArray[np.bool_], *, least
     return np.asarray(given / given.sum())
 
 
-def shares_match(
-    noise: AdditiveNoise, loss: PrivacyLoss, shares: Sequence[FloatArray], noise_scales: Sequence[FloatArray]
-) -> bool:
-    """Return whether noise scales follow from the shares of the budget, up to one factor for all of them.
+def shares_match(noise: AdditiveNoise, loss: PrivacyLoss, share: FloatArray, scale: FloatArray) -> bool:
+    """Return whether noise scales follow from the levels' shares of the budget, up to a common factor.
 
-    Parameters
-    ----------
-    noise : AdditiveNoise
-    loss : PrivacyLoss
-        Only its kind matters.
-    shares, noise_scales : sequence of numpy.ndarray
-        For each level, arrays of the same shape. What has the share 0 is not measured, at the scale inf.
-
-    Notes
-    -----
     All measured scales must be from 1e-3 to 1e12. Those at the lower limit may have been raised to it.
     """
-    if [share.shape for share in shares] != [scale.shape for scale in noise_scales]:
+    if share.shape != scale.shape:
         return False
-    share, scale = np.concatenate(shares), np.concatenate(noise_scales)
     measured = share > 0
     if not (np.isinf(scale) == ~measured).all():
         return False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
@@ -53,11 +54,11 @@ class AdditivePlan(Measurement):
         As the options of `pandas_dptree.plan`; `split` is ``"given"`` for a mapping.
     level_weights : numpy.ndarray, shape (n_levels,)
         The weight of each level's error.
-    node_shares : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level, the budget shares of its nodes. They sum to one on each path from the root to a leaf.
-    node_noise_scales : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        For each level, the noise scales of its nodes, in units of the quantity (records, or steps of the
-        grid of values); inf where nothing is measured. Computed from the shares, unless they are given.
+    budget_shares : numpy.ndarray, shape (n_levels,)
+        Each level's share of the budget.
+    unit_noise_scales : numpy.ndarray, shape (n_levels,)
+        The noise scale of each level, in units of the quantity (records, or steps of the grid of values); inf
+        where nothing is measured. Computed from the shares, unless they are given.
 
     Notes
     -----
@@ -251,8 +252,8 @@ class AdditivePlan(Measurement):
             "split": self.split,
             "objective": self.objective,
             "level_weights": self.level_weights.tolist(),
-            "shares": serialize.plain(self.node_shares),
-            "noise_scales": serialize.plain(self.node_noise_scales),
+            "shares": serialize.plain(self.budget_shares),
+            "noise_scales": serialize.plain(self.unit_noise_scales),
         }
 
     def _to_part(self) -> dict[str, Any]:
@@ -275,6 +276,12 @@ class AdditivePlan(Measurement):
         """Read what `_to_part` serialized. The table may name the quantity differently from its column."""
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
         quantity = data["quantity"]
+        if data["split"] == "nodes":
+            raise ArgumentError(
+                "data",
+                "is a plan whose noise differs from node to node, which can no longer be released.",
+                hint="plan the release again: a split by level is as accurate to within 2 %.",
+            )
         return cls(
             tree=tree,
             domain=hierarchy if isinstance(hierarchy, Domain) else None,
@@ -284,8 +291,8 @@ class AdditivePlan(Measurement):
             split=serialize.choice(data["split"], (*SPLITS, "given")),
             objective=data["objective"],
             level_weights=np.array(data["level_weights"], dtype=np.float64),
-            node_shares=serialize.restored(data["shares"]),
-            node_noise_scales=serialize.restored(data["noise_scales"]),
+            budget_shares=serialize.restored(data["shares"]),
+            unit_noise_scales=serialize.restored(data["noise_scales"]),
             consistency=data["consistency"],
             fit=data["fit"],
             confidence=data["confidence"],

@@ -16,8 +16,8 @@ from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.planning.objective import by_level
-from pandas_dptree.planning.split import SPLITS, Split, split_budget
-from pandas_dptree.plans.measurement import Measurement
+from pandas_dptree.planning.split import SPLITS, Split, level_shares
+from pandas_dptree.plans.measurement import FROM_SHARES, Measurement
 from pandas_dptree.plans.predicted_errors import estimate_alpha_rmse, predicted_alpha_rmse
 from pandas_dptree.privacy.quantity import COUNT
 
@@ -32,7 +32,6 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
         variant(plan, noise, split)
         for noise in candidate_noises("auto", plan.loss)
         for split in SPLITS
-        if split != "nodes" or (noise.euclidean and plan._estimator.combines_levels)
         if (noise, split) != (plan.noise, plan.split)
     ]
     if alpha is None:
@@ -93,7 +92,7 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
             variances = plan._variances.final[level]
             errors = estimate_alpha_rmse(variances, plan.error_cumulants[level], truth, alpha)
         else:
-            scales = plan.node_noise_scales[level]
+            scales = plan.unit_noise_scales[level : level + 1]
             errors = predicted_alpha_rmse(plan.noise, np.where(exact, 1.0, scales), truth, alpha)
         largest[level] = unit * plan._shape.max_listed(level, np.where(exact, 0.0, errors))
     return largest
@@ -101,7 +100,7 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
 
 def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
     """Plan the same release with another noise and split."""
-    shares = split_budget(
+    shares = level_shares(
         plan.tree,
         noise=noise,
         loss=plan.loss,
@@ -112,4 +111,4 @@ def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
         least_squares=plan._estimator.combines_levels,
         known=plan.known.exact,
     )
-    return replace(plan, noise=noise, split=split, node_shares=shares, node_noise_scales=())
+    return replace(plan, noise=noise, split=split, budget_shares=shares, unit_noise_scales=FROM_SHARES)

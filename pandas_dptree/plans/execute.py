@@ -110,7 +110,7 @@ def measured(
         if results:
             done()
         exact = plan._shape.roll_up(leaves)
-        noisy = _with_known(plan, measure(plan.noise, exact, plan.node_noise_scales, source))
+        noisy = _with_known(plan, measure(plan.noise, exact, plan.unit_noise_scales.tolist(), source))
         done()
         shown = plan._estimator.estimate(plan.tree, noisy, plan._variances, words, least=plan.known.least)
         results.append(Measured(noisy, shown))
@@ -174,7 +174,7 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
     measurements: list[npt.NDArray[Any]] = []
     scales = []
     for noisy, exact, scale, size in zip(
-        values.noisy, plan.known.exact, plan.node_noise_scales, plan._shape.level_sizes, strict=True
+        values.noisy, plan.known.exact, plan.unit_noise_scales[:, None], plan._shape.level_sizes, strict=True
     ):
         unknown = np.broadcast_to(np.isfinite(scale) & ~exact, size)
         scales.append(np.where(unknown, plan._in_column_units(scale), np.nan))

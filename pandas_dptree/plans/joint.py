@@ -380,7 +380,7 @@ def joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
     """Return a delta of the plans together: 1 unless their noise composes as Gaussian noise does."""
     if not all(plan.noise.euclidean for plan in plans):
         return 1.0
-    scaled = [(np.concatenate(plan.node_noise_scales), plan.sensitivity) for plan in plans]
+    scaled = [(plan.unit_noise_scales, plan.sensitivity) for plan in plans]
     # At the smallest scale, more budget changes nothing.
     at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
     return 1.0 if at_the_end else joint_gaussian_delta(epsilon, scaled)

@@ -14,6 +14,7 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.joint import JointPlan, joint_delta
+from pandas_dptree.plans.measurement import FROM_SHARES
 from pandas_dptree.plans.options import JOINT, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import largest_budget
@@ -102,7 +103,7 @@ def plan_jointly(
         for name in spending
     ]
     found = []
-    for noise in noises_for(given["mechanism"], loss, given["split"]):
+    for noise in noises_for(given["mechanism"], loss):
         divisible = loss
         if loss.kind == "approximate" and noise.euclidean:
             divisible = PrivacyLoss(rho=float(noise.budget(loss)))
@@ -128,9 +129,9 @@ def plan_jointly(
             plans.append(find_plan(domain, quantities[name], **own))
         named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
         for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
-            no_shares = tuple(np.zeros(1) for _ in public.exact)
+            no_shares = np.zeros(len(public.exact))
             named[name] = replace(
-                plans[0], quantity=COUNT, known=public, node_shares=no_shares, node_noise_scales=()
+                plans[0], quantity=COUNT, known=public, budget_shares=no_shares, unit_noise_scales=FROM_SHARES
             )
         found.append({name: named[name] for name in quantities})
 
@@ -162,7 +163,7 @@ def _with_all_budget(
     plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]
 ) -> list[AdditivePlan]:
     """Raise the plans' losses to all that (epsilon, delta) provably allows beyond the rho that implies it."""
-    if loss.epsilon is None or plans[0].loss.kind != "zcdp" or plans[0].split == "nodes":
+    if loss.epsilon is None or plans[0].loss.kind != "zcdp":
         return plans
     least = loss.rounded_down
     epsilon = cast(float, least.epsilon)
@@ -170,7 +171,8 @@ def _with_all_budget(
     def with_rho(rho: float) -> list[AdditivePlan]:
         parts = PrivacyLoss(rho=rho).divide(shares)
         return [
-            replace(plan, loss=part, node_noise_scales=()) for plan, part in zip(plans, parts, strict=True)
+            replace(plan, loss=part, unit_noise_scales=FROM_SHARES)
+            for plan, part in zip(plans, parts, strict=True)
         ]
 
     def delta_at(rho: float) -> float:

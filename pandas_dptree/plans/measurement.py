@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, V
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.gaussian_bound import gap_of
-from pandas_dptree.planning.node_noise import check_paths, node_noise_scales, nodes_keep_to, nodes_loss
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
 from pandas_dptree.plans.losses import LevelItem
@@ -27,7 +26,10 @@ from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["Measurement"]
+__all__ = ["FROM_SHARES", "Measurement"]
+
+FROM_SHARES = np.empty(0)
+"""As `unit_noise_scales` of a plan: the noise scales with which its shares spend the whole loss."""
 
 _SHARES_SUM = 1e-6
 """How far the sum of the shares may be from 1, since shares that a caller gives are rounded."""
@@ -47,8 +49,8 @@ class Measurement(TreePlan):
     split: Split | Literal["given"]
     objective: Objective
     level_weights: FloatArray
-    node_shares: tuple[FloatArray, ...]
-    node_noise_scales: tuple[FloatArray, ...] = ()
+    budget_shares: FloatArray
+    unit_noise_scales: FloatArray = field(default_factory=lambda: FROM_SHARES)
 
     def __post_init__(self) -> None:
         """Check the shares and the noise scales; compute noise scales from the shares if none are given."""
@@ -67,69 +69,46 @@ class Measurement(TreePlan):
         cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are invalid
         check_confidence(self.confidence)
         object.__setattr__(self, "keep", check_kept(self.keep))
-        fits = len(self.node_shares) == self._shape.depth + 1 and all(
-            share.shape in {(1,), (size,)} and np.isfinite(share).all() and (share >= 0).all()
-            for share, size in zip(self.node_shares, self._shape.level_sizes, strict=True)
-        )
-        must_measure = np.arange(self._shape.depth + 1) >= (
-            self._shape.depth if self._estimator.combines_levels else 0
-        )
-        if not fits or not all(
-            (exact | (share > 0)).all()
-            for share, exact, needed in zip(self.node_shares, self.known.exact, must_measure, strict=True)
-            if needed
-        ):
+        shares, depth = self.budget_shares, self._shape.depth
+        fits = shares.shape == (depth + 1,) and np.isfinite(shares).all() and (shares >= 0).all()
+        must_measure = slice(depth if self._estimator.combines_levels else 0, None)
+        if not fits or not (self.known.levels | (shares > 0))[must_measure].all():
             raise ArgumentError(
                 "split",
-                "must give every node a share of at least 0, and every leaf more than 0.",
-                hint='with consistency="none", every released node needs more than 0, unless it is known.',
+                "must give every level a share of at least 0, and that of the leaves more than 0.",
+                hint='with consistency="none", every released level needs more than 0, unless it is known.',
             )
-        by_level = all(len(share) == 1 for share in self.node_shares)
-        if not by_level and not self.noise.euclidean:
+        if self.unit_noise_scales is FROM_SHARES:
+            object.__setattr__(self, "unit_noise_scales", self._scales_of_shares())
+        elif not self._keeps_to_loss():
             raise ArgumentError(
-                "split", "can differ from node to node only with Gaussian noise.", hint="split by level."
-            )
-        if not self.node_noise_scales:
-            object.__setattr__(self, "node_noise_scales", self._scales_of_shares(by_level=by_level))
-        elif not self._keeps_to_loss(by_level=by_level):
-            raise ArgumentError(
-                "node_noise_scales",
+                "unit_noise_scales",
                 "do not follow from the shares, or spend more than the privacy loss.",
-                hint="pass node_noise_scales=(), so that they are computed from the shares.",
+                hint="leave them out, so that they are computed from the shares.",
             )
-        for name in ("node_shares", "node_noise_scales"):
-            object.__setattr__(self, name, tuple(map(_read_only, getattr(self, name))))
-        object.__setattr__(self, "level_weights", _read_only(self.level_weights))
+        for name in ("budget_shares", "unit_noise_scales", "level_weights"):
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
 
-    def _scales_of_shares(self, *, by_level: bool) -> tuple[FloatArray, ...]:
+    def _scales_of_shares(self) -> FloatArray:
         """Compute the noise scales with which the shares spend the whole loss."""
-        if not any(share.any() for share in self.node_shares):  # all counts are known
-            return tuple(np.full(1, np.inf) for _ in self.node_shares)
-        if by_level:
-            levels = self.noise.noise_scales(self.loss, self.sensitivity, np.concatenate(self.node_shares))
-            return tuple(levels[:, None])
-        return node_noise_scales(self.tree, self.loss, self.sensitivity, self.node_shares)
+        if not self.budget_shares.any():  # all counts are known
+            return np.full(len(self.budget_shares), np.inf)
+        return self.noise.noise_scales(self.loss, self.sensitivity, self.budget_shares)
 
-    def _keeps_to_loss(self, *, by_level: bool) -> bool:
+    def _keeps_to_loss(self) -> bool:
         """Check that given noise scales follow from the shares, and spend at most the loss."""
-        if not shares_match(self.noise, self.loss, self.node_shares, self.node_noise_scales):
-            return False
-        if by_level:
-            total = sum(float(share[0]) for share in self.node_shares)
-            if not math.isclose(total, 1.0 if self._spends else 0.0, abs_tol=_SHARES_SUM):
-                return False
-            return self.noise.keeps_to(self.loss, self.sensitivity, np.concatenate(self.node_noise_scales))
-        check_paths(self.tree, self.node_shares)
-        return nodes_keep_to(self.tree, self.loss, self.sensitivity, self.node_noise_scales)
+        total = 1.0 if self._spends else 0.0
+        return (
+            shares_match(self.noise, self.loss, self.budget_shares, self.unit_noise_scales)
+            and math.isclose(self.budget_shares.sum(), total, abs_tol=_SHARES_SUM)
+            and self.noise.keeps_to(self.loss, self.sensitivity, self.unit_noise_scales)
+        )
 
     def _loss_items(self) -> list[LevelItem]:
-        """List what each level spends; if noise differs from node to node, only the path that spends most."""
-        if any(len(scale) > 1 for scale in self.node_noise_scales):
-            worst = nodes_loss(self.tree, self.sensitivity, self.node_noise_scales)
-            return [LevelItem("all levels of a path", worst)]
+        """List what each level spends."""
         return [
-            LevelItem(name, self.noise.level_loss(float(scale[0]), self.sensitivity))
-            for name, scale in zip(self.level_names, self.node_noise_scales, strict=True)
+            LevelItem(name, self.noise.level_loss(scale, self.sensitivity))
+            for name, scale in zip(self.level_names, self.unit_noise_scales.tolist(), strict=True)
         ]
 
     @property
@@ -146,7 +125,7 @@ class Measurement(TreePlan):
     @property
     def _spends(self) -> bool:
         """Whether anything is measured; a plan in which all counts are public spends nothing."""
-        return any(np.isfinite(scale).any() for scale in self.node_noise_scales)
+        return bool(np.isfinite(self.unit_noise_scales).any())
 
     @property
     def _n_listed(self) -> list[int]:
@@ -159,31 +138,14 @@ class Measurement(TreePlan):
         return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
 
     @property
-    def budget_shares(self) -> FloatArray:
-        """Each level's share of the budget, shape (n_levels,): the mean over its nodes."""
-        return np.array(
-            [self._shape.mean_listed(level, share) for level, share in enumerate(self.node_shares)]
-        )
-
-    @property
     def noise_scales(self) -> FloatArray:
-        """Noise scale of each level, in the column's unit: root mean square over nodes; inf if unmeasured."""
-        return self._in_column_units(np.array(list(map(self._level_scale, range(self._shape.depth + 1)))))
-
-    def _level_scale(self, level: int) -> float:
-        """Noise scale of a level, in units: the root mean square over its measured nodes."""
-        scale = self.node_noise_scales[level]
-        if len(scale) == 1:
-            return float(scale[0])
-        measured = np.isfinite(scale)
-        part = self._shape.mean_listed(level, measured.astype(np.float64))
-        squares = self._shape.mean_listed(level, np.where(measured, scale, 0.0) ** 2)
-        return math.sqrt(squares / part) if part else math.inf
+        """Noise scale of each level, in the column's unit; inf if it is not measured."""
+        return self._in_column_units(self.unit_noise_scales)
 
     @cached_property
     def _measured_variances(self) -> list[FloatArray]:
         """Variance of each node before estimation, in squared units: 0 for known counts."""
-        variances = [self.noise.variance(scale) for scale in self.node_noise_scales]
+        variances = self.noise.variance(self.unit_noise_scales)[:, None]
         return [
             np.where(exact, 0.0, variance) if exact.any() else variance
             for exact, variance in zip(self.known.exact, variances, strict=True)
@@ -214,7 +176,7 @@ class Measurement(TreePlan):
         """Fourth cumulants of the noise of the measurements, in units: 0 where nothing is measured."""
         return [
             np.where(exact | np.isinf(scale), 0.0, self.noise.fourth_cumulant(scale))
-            for exact, scale in zip(self.known.exact, self.node_noise_scales, strict=True)
+            for exact, scale in zip(self.known.exact, self.unit_noise_scales[:, None], strict=True)
         ]
 
     @cached_property
@@ -232,7 +194,7 @@ class Measurement(TreePlan):
             return half_widths(self.tree, self._variances, self._noise_cumulants, self.confidence)
         return [
             np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), self.confidence))
-            for exact, scale in zip(self.known.exact, self.node_noise_scales, strict=True)
+            for exact, scale in zip(self.known.exact, self.unit_noise_scales[:, None], strict=True)
         ]
 
     @cached_property

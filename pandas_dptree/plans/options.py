@@ -31,7 +31,6 @@ from pandas_dptree.signatures import Option, options_of, public
 
 __all__ = [
     "ADDITIVE",
-    "ALPHA",
     "CELLS",
     "CELL_DISTRIBUTION",
     "COUNTS",
@@ -137,11 +136,10 @@ class PlanOptions(TypedDict, total=False):
         Split | PrivateSplit | Mapping[Hashable, float],
         Option(
             "optimal",
-            '{"optimal", "uniform", "geometric", "nodes", "doubling"} or mapping',
+            '{"optimal", "uniform", "geometric", "doubling"} or mapping',
             "How to divide the privacy budget among the levels.",
             "A mapping gives each level's share by name; shares must sum to 1, and levels left out get 0. "
-            'With ``"nodes"`` (Gaussian noise only) the budget is divided among the nodes of each path from '
-            'the root to a leaf. With private keys and implicit trees only ``"uniform"`` (the smallest '
+            'With private keys and implicit trees only ``"uniform"`` (the smallest '
             'nodes found have the same size on all levels), ``"doubling"`` (each level gets twice the share '
             "of the one above, which finds the smallest nodes on the deepest level), a mapping with all "
             'shares above 0, or ``"optimal"``: the better of these two, averaged over the levels, and '
@@ -264,7 +262,7 @@ class PlanOptions(TypedDict, total=False):
     ]
 
 
-_NAMES = ", ".join(f'"{name}"' for name in (*MECHANISMS, "truncated_laplace"))
+_NAMES = ", ".join(f'"{name}"' for name in MECHANISMS)
 
 
 class NoisyOptions(PlanOptions, total=False):
@@ -274,15 +272,20 @@ class NoisyOptions(PlanOptions, total=False):
         Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative,
         Option(
             "auto",
-            f"{{{_NAMES}}}, AdditiveNoise or Multiplicative",
+            f"{{{_NAMES}}} or AdditiveNoise",
             "The distribution of the noise.",
             '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
-            "differential privacy. `Multiplicative` gives counts with bounded relative error instead. With "
-            'private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are certain, '
-            '``"gaussian"``, which finds smaller nodes where many levels matter alike, or ``"auto"``: the '
-            "one whose smallest count shown with probability 0.95 is smaller, averaged over the levels. For "
-            "distributions only names.",
+            "differential privacy. For distributions only names.",
             flag="--mechanism",
+            with_private_keys=(
+                f'{{{_NAMES}, "truncated_laplace"}}, AdditiveNoise or Multiplicative',
+                '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
+                "differential privacy. `Multiplicative` gives counts with bounded relative error instead. "
+                'With private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are '
+                'certain, ``"gaussian"``, which finds smaller nodes where many levels matter alike, or '
+                '``"auto"``: the one whose smallest count shown with probability 0.95 is smaller, averaged '
+                "over the levels.",
+            ),
         ),
     ]
 
@@ -390,19 +393,6 @@ class Options(NoisyOptions, Running, total=False):
             "--each-row",
         ),
     ]
-    alpha: Annotated[
-        float | None,
-        Option(
-            None,
-            "float",
-            "A relative error to ignore, below 1: only the part of an error that exceeds this share of the "
-            "true count matters.",
-            "The plan minimizes the root mean square of that part, for the worst node and the worst true "
-            "count (the alpha-mRMSE, see `AdditivePlan.alpha_rmse`), so `objective` and `level_weights` "
-            'cannot be given as well. ``mechanism="auto"`` then also considers `Multiplicative` with clip, '
-            "which is better only on very deep trees.",
-        ),
-    ]
 
 
 class DistributionOptions(Options, total=False):
@@ -445,14 +435,13 @@ RUNNING: Final = ("rng", "progress", "ledger", "note", "allow_repeat", "temp_fol
 SUMS: Final = (*LOSS, *UNIT, "mechanism", *ERROR, *ESTIMATION)
 JOINT: Final = (*SUMS, "known")
 ADDITIVE: Final = (*JOINT, "target")
-ALPHA: Final = (*LOSS, *UNIT, "mechanism", "split", *ESTIMATION, "known")
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
 IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep")
 DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
-PLAN: Final = (*ADDITIVE, "alpha")
+PLAN: Final = ADDITIVE
 
 # Verbs
-COUNTS: Final = (*JOINT, "alpha", "domain", "private_keys", *RUNNING)
+COUNTS: Final = (*JOINT, "domain", "private_keys", *RUNNING)
 GROUPS: Final = ("bounds", "by", "domain", *DISTRIBUTION, *RUNNING)
 SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "strategy", "known", *RUNNING)
 CELLS: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", *ERROR, *ESTIMATION)

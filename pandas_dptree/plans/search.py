@@ -14,24 +14,22 @@ from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import MECHANISMS, NOISES, AdditiveNoise, Mechanism, candidate_noises
-from pandas_dptree.mechanisms.multiplicative.guarantees import SMALLEST_ALPHA, Multiplicative
+from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism, candidate_noises
+from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.objective import OBJECTIVES, by_level
-from pandas_dptree.planning.split import SPLITS, Split, split_budget
+from pandas_dptree.planning.split import SPLITS, Split, level_shares
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
     ADDITIVE,
-    ALPHA,
     ESTIMATION,
     RELATIVE_ERROR,
     NoisyOptions,
     require_supported,
     stated_loss,
     taken_from,
-    unsupported_options,
     with_defaults,
 )
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
@@ -50,53 +48,20 @@ _OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounde
 def find_best_plan(
     domain: Domain | Tree, quantity: Quantity = COUNT, **options: Any
 ) -> AdditivePlan | MultiplicativePlan:
-    """Find the plan of least expected error, or with alpha of least alpha-mRMSE: see `pandas_dptree.plan`."""
+    """Find the plan of least expected error: see `pandas_dptree.plan`."""
     if quantity.column is not None:
         check_names(level_names(domain)[1:], [quantity.column], argument="column")
-    mechanism, alpha = options.get("mechanism", "auto"), options.pop("alpha", None)
+    mechanism = options.get("mechanism", "auto")
     plan: AdditivePlan | MultiplicativePlan
     if isinstance(mechanism, Multiplicative):
-        if alpha is not None:
-            raise ArgumentError(
-                "alpha", "is already given by the mechanism.", hint='leave it out, or use mechanism="auto".'
-            )
         del options["mechanism"]
         plan = _find_multiplicative_plan(domain, quantity, mechanism, options)
     else:
         if not isinstance(mechanism, AdditiveNoise):
             check_choice("mechanism", mechanism, MECHANISMS, or_else=_OR_MULTIPLICATIVE)
-        if alpha is None:
-            plan = find_plan(domain, quantity, **taken_from(ADDITIVE, options))
-        else:
-            plan = _find_plan_by_alpha(domain, quantity, alpha, options)
+        plan = find_plan(domain, quantity, **taken_from(ADDITIVE, options))
     warn_if_useless(plan.loss)
     return plan
-
-
-def _find_plan_by_alpha(
-    domain: Domain | Tree, quantity: Quantity, alpha: float, options: Mapping[str, Any]
-) -> AdditivePlan | MultiplicativePlan:
-    """Find the plan of least alpha-mRMSE."""
-    hint = "leave it out: with alpha, the plan minimizes the largest error of all nodes."
-    alpha_options = require_supported(ALPHA, options, what="plans with alpha", hint=hint)
-    given = with_defaults(ALPHA, alpha_options)
-    automatic = given["mechanism"] == "auto"
-    loss = stated_loss(given)
-    noises = noises_for(given["mechanism"], loss, given["split"])
-    plans = []
-    for noise in noises:
-        own = {**alpha_options, "mechanism": noise}
-        plans.append(find_plan(domain, quantity, objective="worst", **own))
-    best = min(plans, key=lambda plan: np.nanmax(plan.alpha_rmse(alpha)))
-    others = unsupported_options(RELATIVE_ERROR, alpha_options, implied=MultiplicativePlan._implied)
-    if not automatic or others or quantity != COUNT or not SMALLEST_ALPHA <= alpha < 1:
-        return best
-    mechanism = Multiplicative(alpha=alpha, clip=True)
-    if mechanism.affordable_thresholds(loss, best.sensitivity.l1, best.tree.depth + 1) is None:
-        return best
-    clipped = _find_multiplicative_plan(domain, quantity, mechanism, alpha_options)
-    assert clipped.rmse_bound is not None
-    return clipped if clipped.rmse_bound < np.nanmax(best.alpha_rmse(alpha)) else best
 
 
 def _find_multiplicative_plan(
@@ -151,14 +116,14 @@ def find_plan(
     )
     if given["target"] is None:
         stated = stated_loss(given)
-        losses = [(noise, stated) for noise in noises_for(given["mechanism"], stated, split)]
+        losses = [(noise, stated) for noise in noises_for(given["mechanism"], stated)]
         objective = given["objective"]
     else:
-        if given["level_weights"] is not None or given["objective"] != "levels" or split == "nodes":
+        if given["level_weights"] is not None or given["objective"] != "levels":
             raise ArgumentError(
                 "target",
-                "already decides how much each level matters, and applies to whole levels.",
-                hint='leave out `level_weights`, `objective` and split="nodes".',
+                "already decides how much each level matters.",
+                hint="leave out `level_weights` and `objective`.",
             )
         goal = Target(
             tree=tree,
@@ -187,7 +152,7 @@ def find_plan(
             split=shares if isinstance(shares, str) else "given",
             objective=objective,
             level_weights=weights,
-            node_shares=split_budget(
+            budget_shares=level_shares(
                 tree,
                 noise=noise,
                 loss=loss,
@@ -229,13 +194,11 @@ def _shares(
     return shares
 
 
-def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss, split: object) -> list[AdditiveNoise]:
+def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss) -> list[AdditiveNoise]:
     """List the kinds of noise that a plan may choose from."""
     if isinstance(mechanism, AdditiveNoise):
         return [mechanism]
     check_choice("mechanism", mechanism, MECHANISMS)
-    if mechanism == "auto" and isinstance(split, str) and split == "nodes":
-        return [noise for noise in NOISES.values() if noise.euclidean]
     return candidate_noises(mechanism, loss)
 
 
@@ -245,13 +208,13 @@ def _loss_for(goal: Target, given: Mapping[str, Any]) -> tuple[AdditiveNoise, Pr
     if epsilon is not None or rho is not None:
         stated_loss(given)  # raises if it is invalid
     pure = PrivacyLoss(epsilon=1.0)
-    never_pure = not any(noise.supports(pure) for noise in noises_for(mechanism, pure, None))
+    never_pure = not any(noise.supports(pure) for noise in noises_for(mechanism, pure))
     concentrated = rho is not None or (epsilon is None and not delta and never_pure)
 
     def loss_of(size: float) -> PrivacyLoss:
         return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
 
-    noises = noises_for(mechanism, loss_of(1.0), None)
+    noises = noises_for(mechanism, loss_of(1.0))
     sizes = [(goal.smallest_loss(noise, loss_of), noise) for noise in noises]
     size, noise = min(sizes, key=lambda found: found[0])
     stated = epsilon if rho is None else rho

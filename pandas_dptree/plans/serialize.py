@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -77,18 +77,15 @@ def level_sizes(hierarchy: Any) -> list[int] | None:
     return [tree.n_listed(level) for level in range(tree.depth + 1)]
 
 
-def plain(levels: Sequence[npt.ArrayLike]) -> list[list[float | None]]:
-    """Return the numbers of each level as plain JSON, with None for inf."""
-    numbers = [np.atleast_1d(np.asarray(level, dtype=np.float64)).tolist() for level in levels]
-    return [[None if number == math.inf else number for number in level] for level in numbers]
+def plain(levels: npt.NDArray[np.float64]) -> list[list[float | None]]:
+    """Return the number of each level as plain JSON, in a list of its own, with None for inf."""
+    return [[None if number == math.inf else number] for number in levels.tolist()]
 
 
-def restored(levels: Any) -> tuple[npt.NDArray[np.float64], ...]:
+def restored(levels: Any) -> npt.NDArray[np.float64]:
     """Restore what `plain` serialized."""
-    return tuple(
-        np.array([math.inf if number is None else number for number in level], dtype=np.float64)
-        for level in levels
-    )
+    numbers = [math.inf if number is None else number for (number,) in levels]
+    return np.array(numbers, dtype=np.float64)
 
 
 def digest_of(content: Mapping[str, Any]) -> str:

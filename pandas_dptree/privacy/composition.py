@@ -34,7 +34,6 @@ __all__ = [
     "joint_gaussian_delta",
     "laplace_delta",
     "largest_budget",
-    "node_gaussian_delta",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -112,26 +111,6 @@ def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sen
         return concentrated
     losses = [_gaussian_loss(scale, shift) for scale in scales[~smooth].tolist() for shift in shifts]
     return min(concentrated, _delta(epsilon, losses, width, smoothing))
-
-
-def node_gaussian_delta(
-    epsilon: float,
-    least_scales: FloatArray,
-    inverse_sum: Callable[[FloatArray], float],
-    sensitivity: Sensitivity,
-) -> float:
-    r"""Return a delta for discrete Gaussian noise whose scales differ from node to node, rounded up.
-
-    All of it is simulated by continuous Gaussian noise. If neighbours move the nodes by d, their distance is
-    :math:`\mu = (\sum_v d_v^2 / (\sigma_v^2 - \tau_l^2))^{1/2}`, a norm of d: for the sum of k paths
-    at most k times that of the worst path, for the difference of two such sums :math:`\sqrt 2` times as much.
-    `least_scales` holds the smallest scale on each measured level; `inverse_sum` maps the kernels' variances
-    :math:`\tau_l^2` to the largest sum of :math:`1 / (\sigma_v^2 - \tau_l^2)` along a path.
-    """
-    moves = min(sensitivity.l1, sensitivity.l2_squared)
-    width = math.sqrt(sensitivity.l2_squared * inverse_sum(np.zeros(len(least_scales))))
-    smoothing = _simulation(least_scales**2, inverse_sum, moves, sensitivity.l2_squared, width)
-    return 1.0 if smoothing is None else _delta(epsilon, [], width, smoothing)
 
 
 def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLike, Sensitivity]]) -> float:

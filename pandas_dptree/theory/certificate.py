@@ -119,7 +119,6 @@ def certify(
     least : sequence of numpy.ndarray, shape (level_sizes[l],) or (1,), optional
         For each level, the lower bounds of its nodes that the estimate used.
 
-
     Examples
     --------
     >>> from pandas_dptree.estimation.least_squares import propagate

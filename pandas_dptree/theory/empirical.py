@@ -232,7 +232,6 @@ def is_accurate(
     eta : float
         The share of releases that may miss the tolerance of a node: from 0 to 1.
 
-
     Examples
     --------
     >>> is_accurate(np.array([[90, 3], [115, -4]]), np.array([100, 0]), 0.1, eta=0.5, thresholds=30)

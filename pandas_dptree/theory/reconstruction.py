@@ -124,7 +124,6 @@ def average_covers(
         Of the two estimates: in proportion to their precisions, which is best, or one half each, as in the
         paper's Appendix B.
 
-
     Examples
     --------
     >>> tree, noise = Tree.from_branching([2, 2]), [0.0, 1.0, 1.0]

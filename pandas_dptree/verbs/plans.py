@@ -101,8 +101,8 @@ def plan(
     Returns
     -------
     AdditivePlan
-        With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, or if that
-        is better for `alpha`, a `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
+        With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, a
+        `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
 
     Raises
     ------

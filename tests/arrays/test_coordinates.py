@@ -188,7 +188,7 @@ def leaf_counts(name: str) -> tuple[xr.DataArray, dpt.Domain, np.ndarray]:
     "options",
     [
         {"epsilon": 1.0, "confidence": 0.9},
-        {"rho": 0.1, "consistency": "nonnegative", "split": "nodes"},
+        {"rho": 0.1, "consistency": "nonnegative", "split": "geometric"},
         {"epsilon": 0.5, "consistency": "none", "neighbors": "replace"},
     ],
 )

@@ -56,7 +56,7 @@ OPTIONS = [
     {},
     {"neighbors": "replace", "max_contributions": {"visits": 5, "deaths": 1, "cost": 2}},
     {"consistency": "none", "mechanism": "gaussian"},
-    {"split": "nodes", "mechanism": Gaussian()},
+    {"split": "uniform", "mechanism": Gaussian()},
     {"split": {"total": 0.2, "city": 0.8}, "max_contributions": 3, "mechanism": "laplace"},
 ]
 
@@ -180,7 +180,7 @@ def test_each_variable_has_its_own_of_a_mapping_in_whatever_order(
 
 def test_a_joint_delta_is_used_up(hospitals: xr.Dataset) -> None:
     planned = hospitals.dp.plan(BY, epsilon=1.0, delta=1e-6, mechanism="gaussian")
-    pairs = [(np.concatenate(each.node_noise_scales), each.sensitivity) for each in planned.plans.values()]
+    pairs = [(each.unit_noise_scales, each.sensitivity) for each in planned.plans.values()]
     assert 0.999e-6 < joint_gaussian_delta(1.0, pairs) <= 1e-6
 
 
@@ -275,7 +275,7 @@ def test_no_neighbour_loses_more_than_is_stated(
         answers = {unit: measured(after(*unit), planned) for unit in {*units, *gone}}
         for one, other in itertools.product(units, gone):
             lost = sum(
-                (np.abs(a - b) ** power).sum() / scale[0] ** power
+                (np.abs(a - b) ** power).sum() / scale**power
                 for (levels, scales), (others, _) in zip(answers[one], answers[other], strict=True)
                 for a, b, scale in zip(levels, others, scales, strict=True)
             )

@@ -64,7 +64,7 @@ def test_without_noise_it_is_groupby(cube: xr.DataArray, name: str) -> None:
     [
         {"epsilon": 1.0},
         {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.9, "keep": ["measurements"]},
-        {"rho": 0.1, "split": "nodes", "consistency": "linear"},
+        {"rho": 0.1, "split": "geometric", "consistency": "linear"},
         {"epsilon": 0.5, "fit": "adaptive", "neighbors": "replace"},
         {"epsilon": 0.5, "fit": "joint", "consistency": "nonnegative"},
         {"epsilon": 1.0, "known": {"total": 900}},
@@ -118,9 +118,7 @@ def test_sensitivity_against_every_neighbour(by: list[str], k: int, neighbors: s
         seen.clear()
         array(counts).dp.release(plan)
         exact, scales = zip(*seen, strict=True)
-        assert [np.asarray(scale).tolist() for scale in scales] == [
-            s.tolist() for s in plan.node_noise_scales
-        ]
+        assert list(scales) == plan.unit_noise_scales.tolist()
         return exact
 
     cells = [None, *np.ndindex(base.shape)]

@@ -172,7 +172,7 @@ def test_that_the_table_is_not_checked_is_said(shell, capsys):
         ([*private(*BY), "--each-row", "--epsilon", "1"], "`--delta` must be above 0"),
         ([*private(*BY), "--each-row", "--rho", "1"], "`--delta` must be above 0"),
         ([*LOSS, *private(*BY), "--each-row", "--mechanism", "laplace"], "`--mechanism` is unknown"),
-        ([*LOSS, *private(*BY), "--each-row", "--split", "nodes"], "`--split` must be"),
+        ([*LOSS, *private(*BY), "--each-row", "--split", "geometric"], "`--split` must be"),
         ([*LOSS, *private(*BY), "--each-row", "--share", "total=1"], "`--share` must be"),
         ([*LOSS, *private(*BY), "--each-row", "--consistency", "linear"], "`--consistency` has no meaning"),
         ([*LOSS, *private(*BY), "--each-row", "--known", "regions.csv"], "`--known` has no meaning"),
@@ -192,7 +192,7 @@ def test_only_records_can_be_counted(shell, columns):
     values = [part for name in columns for part in ("--column", name)]
     keys = [*LEVELS, *private(*BY), "--each-row", *LOSS]
     status, printed, error = shell("plan", *keys, *values, "--bounds", "0", "5")
-    assert (status, printed) == (2, "") and "`--column` has no meaning with private keys" in error
+    assert (status, printed) == (2, "") and "`--column` has no meaning for keys that nobody can list" in error
     assert "`--target` has no meaning" in shell("plan", *keys, "--target", "region=5")[2]
 
 

@@ -61,9 +61,7 @@ def random_plan(seed):
         "privacy_unit": "person",
         "max_contributions": choose.randint(1, 5),
         "mechanism": choose.choice(["auto", "laplace"] if pure else ["auto", "laplace", "gaussian"]),
-        "split": choose.choice(
-            ["optimal", "uniform", "geometric", by_level] + ([] if pure else ["nodes"] * 3)
-        ),
+        "split": choose.choice(["optimal", "uniform", "geometric", by_level]),
         "consistency": choose.choice(["none", "linear", "nonnegative", "integer"]),
         "objective": choose.choice(["levels", "cells", "worst"]),
         "confidence": choose.choice([None, 0.9]),

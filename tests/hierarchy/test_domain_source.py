@@ -77,7 +77,7 @@ def test_every_verb_records_it(name, source, domains):
 
 
 @each("source", SOURCES)
-@pytest.mark.parametrize("options", [{"mechanism": FACTOR}, {"alpha": 0.5}, {"split": "nodes"}])
+@pytest.mark.parametrize("options", [{"mechanism": FACTOR}, {"split": "uniform"}])
 def test_every_mechanism_records_it(source, options):
     table = dpt.tree_counts(VISITS, BY, **LOSS, domain=STATED[source], **options)
     assert source_of(table) == source

@@ -48,7 +48,7 @@ def plans():
     return {
         "counts": dpt.plan(DOMAIN, epsilon=1.0),
         "noisy": dpt.plan(DOMAIN, rho=1.0, consistency="none"),
-        "nodes": dpt.plan(DOMAIN, rho=1.0, split="nodes", fit="joint"),
+        "joint fit": dpt.plan(DOMAIN, rho=1.0, fit="joint"),
         "known": dpt.plan(DOMAIN, epsilon=1.0, known={"total": 3, "state": {"a": 1, "b": 2}}),
         "sums": dpt.plan(DOMAIN, rho=1.0, column="pay", bounds=(0, 9), consistency="linear"),
         "factor": dpt.plan(DOMAIN, **APPROXIMATE, mechanism=factor),

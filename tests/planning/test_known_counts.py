@@ -1,7 +1,5 @@
 """Plans where some counts are public: errors beside constrained least squares, shares beside SLSQP."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -12,14 +10,12 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.equal_subtrees import Orbits
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
-from pandas_dptree.planning.node_noise import node_noise_scales
-from pandas_dptree.planning.nodes import node_shares
 from pandas_dptree.planning.objective import OBJECTIVES, cost_weights
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.planning.variance import level_variances, node_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
-from tests.helpers_planning import EPSILON, RHO, flags_of, path_sums, random_tree, unfolded
+from tests.helpers_planning import EPSILON, RHO, flags_of, random_tree, unfolded
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import membership
 from tests.strategies import trees
@@ -355,51 +351,6 @@ def test_nothing_to_improve_is_no_reason_to_fail(objective, noise, loss, branchi
         known=known, least_squares=least_squares,
     )  # fmt: skip
     assert shares[0] == 0 < shares[-1] and shares.sum() == pytest.approx(1)
-    by_node = node_shares(tree, objective=objective, level_weights=weights, known=known)
-    assert by_node[0].tolist() == [0.0] and by_node[-1].min() > 0
-
-
-# -- shares by node ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@each("seed", range(10))
-def test_shares_by_node_are_a_generic_solvers(seed, objective):
-    _, tree, known, weights = small_case(50 + seed, depth=1 + seed % 3)
-    dense = Dense(tree, known)
-    shares = node_shares(tree, objective=objective, level_weights=weights, known=known)
-    ours = value(dense, dense.by_node(shares), objective, weights)
-    if ours > 1e-9:
-        assert ours == pytest.approx(best_by_node(dense, objective, weights), rel=1e-5)
-
-
-@given(trees(), st.sampled_from(OBJECTIVES), st.integers(0, 2**32))
-def test_known_nodes_spend_nothing_and_every_path_spends_the_budget(tree, objective, seed):
-    known = random_flags(np.random.default_rng(seed), tree)
-    shares = node_shares(tree, objective=objective, known=known)
-    for part, flags in zip(unfolded(tree, shares)[:-1], known, strict=False):
-        assert not part[flags].any()
-    assert set(path_sums(tree, unfolded(tree, shares))) == {Fraction(1)}
-    assert (shares[-1] > 0).all()
-    scales = node_noise_scales(tree, RHO, ONE_ROW, shares)
-    for scale, flags in zip(unfolded(tree, scales)[:-1], known, strict=False):
-        assert np.isinf(scale[flags]).all()
-
-
-def test_shares_by_node_are_no_worse_than_shares_by_level():
-    for seed in range(20):
-        _, tree, known, weights = small_case(seed)
-        dense = Dense(tree, known)
-        for objective in OBJECTIVES:
-            by_node = node_shares(tree, objective=objective, level_weights=weights, known=known)
-            by_level = optimal_shares(
-                tree, Gaussian(), RHO, ONE_ROW, objective=objective, level_weights=weights, known=known
-            )
-            ours, theirs = (
-                value(dense, precisions, objective, weights)
-                for precisions in (dense.by_node(by_node), dense.by_level(by_level))
-            )
-            assert ours <= theirs * (1 + 1e-6) + 1e-12
 
 
 # -- arguments ---------------------------------------------------------------------------------------

@@ -63,19 +63,17 @@ def errors_of_copies(plan, tree, rng):
 
 
 @each("tree", TREES.values())
-def test_a_node_wise_split_keeps_its_promise_and_its_budget(tree):
-    plan = dpt.plan(tree, rho=0.02, split="nodes", objective="cells", consistency="linear")
-    assert largest_path(tree, [scale**-2.0 / 2 for scale in plan.node_noise_scales]) <= 0.02 * (1 + 1e-15)
-    level = dpt.plan(tree, rho=0.02, objective="cells", consistency="linear")
-    assert plan.expected_error <= level.expected_error * (1 + 1e-6)
+def test_a_split_keeps_its_promise_and_its_budget(tree):
+    plan = dpt.plan(tree, rho=0.02, objective="cells", consistency="linear")
+    assert (plan.unit_noise_scales**-2.0 / 2).sum() <= 0.02 * (1 + 1e-15)
     rng, many = np.random.default_rng(3), copies(tree, 1500)
-    plan = dpt.plan(many, rho=0.02, split="nodes", objective="cells", consistency="linear")
+    plan = dpt.plan(many, rho=0.02, objective="cells", consistency="linear")
     errors, stated = errors_of_copies(plan, tree, rng)
     z = errors / stated
     assert np.sqrt((z**2).mean()) == pytest.approx(1, abs=0.04)
     assert np.abs(z.mean(axis=0)).max() < 5 / np.sqrt(len(z))
     leaves = rng.poisson(40, tree.n_leaves)
-    whole = dpt.plan(tree, rho=0.02, split="nodes").release(leaves, rng=rng)
+    whole = dpt.plan(tree, rho=0.02).release(leaves, rng=rng)
     assert (whole["count"] >= 0).all() and whole["count"].dtype == np.int64
 
 
@@ -89,8 +87,7 @@ def test_on_uniform_trees_nothing_is_left_to_gain(objective):
 
 def test_the_gap_is_shown_where_it_is_known():
     ragged = TREES["ragged"]
-    assert 1 <= dpt.plan(ragged, rho=0.01, split="nodes").gap <= dpt.plan(ragged, rho=0.01).gap
-    assert dpt.plan(ragged, rho=0.01).gap < dpt.plan(ragged, rho=0.01, split="uniform").gap
+    assert 1 <= dpt.plan(ragged, rho=0.01).gap < dpt.plan(ragged, rho=0.01, split="uniform").gap
     for options, reason in [
         ({"epsilon": 1.0}, "laplace"),
         ({"rho": 0.01, "neighbors": "replace"}, "replaced"),
@@ -106,11 +103,6 @@ def test_the_gap_does_not_depend_on_the_loss():
         for loss in ({"rho": 0.01}, {"rho": 1e-6}, {"epsilon": 0.1, "delta": 1e-6})
     ]
     assert gaps == pytest.approx([gaps[0]] * 3, rel=1e-4)
-    nodes = [
-        dpt.plan(TREES["ragged"], split="nodes", **loss).gap
-        for loss in ({"rho": 0.01}, {"epsilon": 0.1, "delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6})
-    ]
-    assert nodes == pytest.approx([nodes[0]] * 3, rel=1e-2)
 
 
 def test_a_better_gap_is_a_smaller_error():
@@ -123,7 +115,7 @@ def test_a_better_gap_is_a_smaller_error():
     )
 
 
-@each("split", ["optimal", "nodes"])
+@each("split", ["optimal", "uniform"])
 def test_a_plan_goes_through_json(domain, split):
     options = {"privacy_unit": "person", "max_contributions": 2, "consistency": "linear"}
     plan = dpt.plan(domain, rho=0.1, split=split, mechanism="gaussian", **options)
@@ -148,10 +140,8 @@ def test_a_plan_read_from_json_refuses_another_domain(domain):
 
 def test_a_plan_that_was_tampered_with_spends_no_more(domain):
     plain = dpt.plan(domain, epsilon=1.0).to_dict()
-    nodes = dpt.plan(domain, rho=0.1, split="nodes").to_dict()
-    for written in (plain, nodes):
-        with pytest.raises(dpt.ArgumentError, match="`node_noise_scales` do not follow from the shares"):
-            dpt.Plan.from_dict(replaced(written, ("shares", 0), [0.5]), domain)
+    with pytest.raises(dpt.ArgumentError, match="`unit_noise_scales` do not follow from the shares"):
+        dpt.Plan.from_dict(replaced(plain, ("shares", 0), [0.5]), domain)
     for key, value in [
         ("mechanism", "none"),
         ("consistency", "magic"),
@@ -164,7 +154,7 @@ def test_a_plan_that_was_tampered_with_spends_no_more(domain):
         ("privacy_unit", ["person"]),
         ("neighbors", "swap"),
         ("max_contributions", 0),
-        ("shares", dpt.plan(domain, rho=0.1, split="nodes").to_dict()["shares"]),
+        ("shares", [[0.25], [0.25], [0.25] * 5, [0.25]]),
     ]:
         with pytest.raises(dpt.ArgumentError):
             dpt.Plan.from_dict(replaced(plain, (key,), value), domain)
@@ -231,7 +221,7 @@ def test_a_known_level_costs_nothing_and_helps_the_others(domain, mechanism, spl
 
 
 FULL = [
-    {"known": {"total": 400, "region": {"North": 100}}, "rho": 0.1, "split": "nodes"},
+    {"known": {"total": 400, "region": {"North": 100}}, "rho": 0.1, "split": "geometric"},
     {"known": pd.DataFrame({"region": ["North"], "at_least": [30]}), "epsilon": 1.0, "consistency": "none"},
     {"column": "cost", "bounds": (-5, 500), "granularity": 0.25, "epsilon": 1.0, "delta": 1e-6},
 ]
@@ -336,16 +326,6 @@ def test_a_key_may_not_be_named_as_a_column_of_errors(ending):
     domain = dpt.Domain.from_frame(pd.DataFrame({f"cost_{ending}": ["a", "b"]}), by=[f"cost_{ending}"])
     with pytest.raises(dpt.ColumnsError, match="two columns of the released table the same name"):
         dpt.plan(domain, epsilon=1.0, column="cost", bounds=(0, 1))
-
-
-def test_the_noise_scale_of_a_level_is_that_of_the_nodes_that_are_measured():
-    plan = dpt.plan(TREES["ragged"], rho=0.05, split="nodes", known={"level_1": [16, np.nan, np.nan]})
-    scales = plan.node_noise_scales[1]
-    assert np.isinf(scales[0]) and np.isfinite(scales[1:]).all()
-    assert plan.noise_scales[1] == pytest.approx(np.sqrt((scales[1:] ** 2).mean()))
-    assert plan.release(np.arange(15)).attrs["dp"]["noise_scale"]["level_1"] == plan.noise_scales[1]
-    raw = dpt.plan(TREES["ragged"], rho=0.05, split="nodes", known={"level_1": [16, 5, 9]})
-    assert np.isinf(raw.noise_scales[:2]).all() and np.isfinite(raw.noise_scales[2:]).all()
 
 
 def test_a_plan_that_was_tampered_with_keeps_to_the_domain_and_to_sums():

@@ -78,7 +78,7 @@ def test_a_rho_with_a_delta_is_refused_by_plans_that_were_not_made_for_it(plan):
     "plan",
     [
         dpt.plan(DOMAIN, rho=0.02),
-        dpt.plan(DOMAIN, rho=0.02, split="nodes"),
+        dpt.plan(DOMAIN, rho=0.02, split="geometric"),
         dpt.plan(DOMAIN, rho=0.02, mechanism="laplace"),
         dpt.plan_distribution("cost", bounds=(0, 500), bins=16, rho=0.02),
         dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, rho=0.02),
@@ -134,14 +134,13 @@ def test_another_hierarchy_is_refused(plan):
 
 def test_arrays_of_a_plan_are_read_only_copies():
     plan = dpt.plan(DOMAIN, epsilon=1.0)
-    shares = [share.copy() for share in plan.node_shares]
-    weights = plan.level_weights.copy()
-    made = dataclasses.replace(plan, node_shares=tuple(shares), level_weights=weights)
-    for given in (*shares, weights):
+    shares, weights = plan.budget_shares.copy(), plan.level_weights.copy()
+    made = dataclasses.replace(plan, budget_shares=shares, level_weights=weights)
+    for given in (shares, weights):
         given[:] = 9.0  # what was passed stays writeable
-    assert [share.tolist() for share in made.node_shares] == [share.tolist() for share in plan.node_shares]
+    assert made.budget_shares.tolist() == plan.budget_shares.tolist()
     assert made.level_weights.tolist() == plan.level_weights.tolist()
-    for kept in (*made.node_shares, *made.node_noise_scales, made.level_weights):
+    for kept in (made.budget_shares, made.unit_noise_scales, made.level_weights):
         with pytest.raises(ValueError, match="read-only"):
             kept[:] = 9.0
 

@@ -373,7 +373,7 @@ def test_noise_keeps_to_the_loss(n_bins, neighbors, k, loss, mechanism, grouped,
     first = planned.strategy
     noise, sensitivity = first.noise, count_sensitivity(neighbors=neighbors, max_contributions=k)
     if isinstance(first, FactorizationStrategy):
-        sensitivity = first.strategy.sensitivity(neighbors=neighbors, max_contributions=k)
+        sensitivity = first.sums.sensitivity(neighbors=neighbors, max_contributions=k)
         scales = [first.noise_scale] * n_levels
     else:
         scales = [*first.noise_scales] * n_levels

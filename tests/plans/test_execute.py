@@ -379,19 +379,6 @@ def test_errors_with_known_counts_are_as_predicted(mechanism, consistency):
 
 
 @pytest.mark.nightly
-def test_errors_with_known_counts_and_shares_by_node_are_as_predicted():
-    plan, leaves = lopsided("gaussian", consistency="linear", split="nodes")
-    exact = np.concatenate(plan.tree.roll_up(leaves))
-    random, times = rng(12), 4000
-    errors = np.array([plan.release(leaves, rng=random)["count"] - exact for _ in range(times)])
-    expected = plan.release(leaves, rng=random)["std_error"].to_numpy()
-    noisy = expected > 0
-    assert (errors[:, ~noisy] == 0).all() and (~noisy).sum() == 3
-    np.testing.assert_allclose(np.sqrt((errors**2).mean(axis=0))[noisy], expected[noisy], rtol=0.03)
-    assert np.abs(errors.mean(axis=0)[noisy] / expected[noisy]).max() < 4 / np.sqrt(times)
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("mechanism", LOSSES)
 def test_linear_counts_have_no_bias_and_others_have(mechanism):
     one, times = dpt.Tree.from_branching([4, 5]), 10_000

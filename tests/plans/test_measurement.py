@@ -6,8 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
@@ -24,8 +22,6 @@ LOSSES = {
     "zcdp laplace": {"rho": 0.2, "mechanism": "laplace"},
     "approximate": {"epsilon": 1.0, "delta": 1e-6, "mechanism": "gaussian"},
     "approximate laplace": {"epsilon": 1.0, "delta": 1e-6, "mechanism": "laplace"},
-    "nodes": {"rho": 0.2, "split": "nodes"},
-    "approximate nodes": {"epsilon": 1.0, "delta": 1e-6, "split": "nodes"},
 }
 
 
@@ -64,11 +60,11 @@ def test_scales_that_pay_for_fewer_rows_are_refused(loss, place, value):
 def test_a_later_version_with_better_accounting_does_not_change_an_approved_plan(monkeypatch):
     """Better accounting needs less noise. Scales that an older version found are larger, and stay."""
     plan = dpt.plan(TREE, epsilon=1.0, delta=1e-6)
-    older = tuple(1.05 * scale for scale in plan.node_noise_scales)
-    approved = dataclasses.replace(plan, node_noise_scales=older).to_dict()
+    older = 1.05 * plan.unit_noise_scales
+    approved = dataclasses.replace(plan, unit_noise_scales=older).to_dict()
     back = read(approved)
     assert back.digest == approved["digest"] != plan.digest
-    assert [scale.tolist() for scale in back.node_noise_scales] == [scale.tolist() for scale in older]
+    assert back.unit_noise_scales.tolist() == older.tolist()
     table = back.release(np.full(7, 5), rng=np.random.default_rng(1))
     assert table.attrs["dp"]["digest"] == back.digest == json.loads(table.attrs["dp_plan"])["digest"]
 
@@ -88,23 +84,6 @@ def test_a_share_that_does_not_follow_from_the_scale_is_refused(level, share):
     halved = [[share / 2 for share in level] for level in written["shares"]]
     with pytest.raises(dpt.ArgumentError, match="do not follow from the shares"):
         read(replaced(written, ("shares",), halved))
-
-
-@given(
-    districts=st.lists(st.integers(1, 4), min_size=1, max_size=5),
-    loss=st.sampled_from([{"rho": 0.01}, {"rho": 7.0}, {"epsilon": 0.3, "delta": 1e-9}]),
-    k=st.integers(1, 9),
-    neighbors=st.sampled_from(["add_remove", "replace"]),
-)
-def test_node_wise_scales_are_accepted_as_computed(districts, loss, k, neighbors):
-    """Roundings are on the safe side of those of the check, for any tree."""
-    tree = dpt.Tree((np.array([len(districts)]), np.array(districts)))
-    plan = dpt.plan(tree, **loss, split="nodes", max_contributions=k, neighbors=neighbors)
-    written = plan.to_dict()
-    assert dpt.Plan.from_dict(written, tree).digest == plan.digest
-    less = [[scale and scale * (1 - 1e-4) for scale in level] for level in written["noise_scales"]]
-    with pytest.raises(dpt.ArgumentError, match="spend more than the privacy loss"):
-        dpt.Plan.from_dict(replaced(written, ("noise_scales",), less), tree)
 
 
 def test_the_digest_covers_all_but_the_version():
@@ -139,11 +118,10 @@ def test_shares_that_are_exchanged_are_refused():
         read(replaced(written, ("shares",), exchanged))
 
 
-def test_shares_of_nodes_that_add_up_to_more_than_one_are_refused():
-    written = dpt.plan(TREE, rho=0.2, split="nodes").to_dict()
-    doubled = [[2 * share for share in level] for level in written["shares"]]
-    with pytest.raises(dpt.ArgumentError, match="more than the budget along a path"):
-        read(replaced(written, ("shares",), doubled))
+def test_noise_by_node_is_refused_by_its_name():
+    written = {**dpt.plan(TREE, rho=0.2).to_dict(), "split": "nodes"}
+    with pytest.raises(dpt.ArgumentError, match="differs from node to node"):
+        read(replaced(written, ("shares",), [[0.3], [0.3, 0.2, 0.3], [0.4]]))
 
 
 @each("place, value", [(("noise_scales", 1, 0), None), (("shares", 1, 0), 0.0)])

@@ -33,8 +33,6 @@ def test_compare_puts_the_chosen_plan_first_and_the_others_in_order(domain):
     assert set(table.index.get_level_values("mechanism")) == {"laplace", "gaussian"}
     assert list(table.columns) == ["total", *BY, "objective", "gap"]
     assert set(dpt.plan(domain, epsilon=1.0).compare().index.get_level_values("mechanism")) == {"laplace"}
-    raw = dpt.plan(domain, rho=0.1, consistency="none").compare()
-    assert "nodes" not in raw.index.get_level_values("split")
 
 
 def test_auto_takes_the_better_noise():
@@ -92,7 +90,6 @@ def test_targets_that_cannot_be_met_name_one_that_can(domain):
         {"target": {"clinic": float("nan")}},
         {"target": 5.0},
         {"target": {"clinic": 5.0}, "level_weights": {"clinic": 1.0}},
-        {"target": {"clinic": 5.0}, "split": "nodes"},
         {"target": {"clinic": 5.0}, "objective": "cells"},
         {"target": {"clinic": 1e6}},
         {"target": {"total": 5000.0}, "delta": 1e-3},
@@ -103,17 +100,6 @@ def test_bad_targets(domain, options):
     with pytest.raises(dpt.ArgumentError) as caught:
         dpt.plan(domain, **options)
     assert caught.value.argument == "target" and caught.value.hint
-
-
-def test_node_wise_splits_need_gaussian_noise_and_least_squares(domain):
-    for options in (
-        {"epsilon": 1.0},
-        {"rho": 0.1, "mechanism": "laplace"},
-        {"rho": 0.1, "consistency": "none"},
-    ):
-        with pytest.raises(dpt.ArgumentError) as caught:
-            dpt.plan(domain, split="nodes", **options)
-        assert caught.value.argument in {"split", "mechanism"}
 
 
 def test_a_plan_sees_no_records(domain):

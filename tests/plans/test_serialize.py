@@ -101,7 +101,7 @@ def spends_what_it_states(plan):
         sensitivity = count_sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions)
         each = group_loss(loss, sensitivity.l1)
         return (plan.chain.epsilon, plan.chain.delta) == (each.epsilon, each.delta)
-    scales = np.concatenate(plan.node_noise_scales)
+    scales = plan.unit_noise_scales
     if loss.kind == "approximate":
         return plan.noise.delta(loss.epsilon, scales, plan.sensitivity) <= loss.delta
     return plan.noise.spent(loss, plan.sensitivity, scales) <= plan.noise.budget(loss)

@@ -16,7 +16,6 @@ from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
 from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
 from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
 from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
-from pandas_dptree.planning.node_noise import node_noise_scales
 from pandas_dptree.privacy import loss as loss_module
 from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta, laplace_delta
 from pandas_dptree.privacy.conversions import zcdp_delta
@@ -104,16 +103,6 @@ def composed(rng):
         yield Fraction(delta_of(below(most), scales, sensitivity)), most_delta
 
 
-def by_node(rng):
-    (rho, most), (neighbors, rows, _) = typed(rng), moved(rng)
-    sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=rows)
-    parts = rng.integers(1, 2**51, 3)
-    shares = [parts[:1] / 2**52, np.full(2, 0.25), np.full(6, 0.25)]
-    scales = node_noise_scales(TREE, PrivacyLoss(rho=rho), sensitivity, shares)
-    worst = sum(rhos(sensitivity.l2_squared, [scale.min()]) for scale in scales)
-    yield worst, most
-
-
 def truncated(rng):
     (epsilon, most), (delta, most_delta) = typed(rng), typed(rng, -12, -4)
     noise = dpt.TruncatedLaplace(epsilon, delta, int(rng.integers(1, 4)))
@@ -186,7 +175,7 @@ def plans(rng):
     (size, most), (delta, most_delta) = typed(rng, -1), typed(rng, -9, -5)
     own = [{"epsilon": size}, {"rho": size}, {"epsilon": size, "delta": delta}][rng.integers(3)]
     plan = dpt.plan(TREE, **own)
-    scales = np.concatenate(plan.node_noise_scales)
+    scales = plan.unit_noise_scales
     yield from _kept(plan.noise, [(scales, plan.sensitivity)], own, most, most_delta)
 
 
@@ -198,7 +187,7 @@ def joint_plans(rng):
         {"n": "count", "cost": mean("cost", bounds=(0, 7)), "age": dpt.sum("age", bounds=(0, 90))},
         **own,
     )
-    parts = [(np.concatenate(each.node_noise_scales), each.sensitivity) for each in plan.plans.values()]
+    parts = [(each.unit_noise_scales, each.sensitivity) for each in plan.plans.values()]
     noise = next(iter(plan.plans.values())).noise
     if "delta" in own and noise.name == "laplace":  # each quantity keeps to its own part
         losses = [each.loss for each in plan.plans.values()]
@@ -244,7 +233,7 @@ def _kept(noise, parts, own, most, most_delta):
 
 
 CASES = {
-    laplace: 9_000, rho_of_either: 5_000, divided: 2_000, sparse_vector: 2_000, by_node: 1_000,
+    laplace: 10_000, rho_of_either: 5_000, divided: 2_000, sparse_vector: 2_000,
     truncated: 400, independent_levels: 100, gated_rho: 300, gated: 16, relative_error: 50,
     composed: 300, plans: 200, joint_plans: 60, distribution_plans: 40,
 }  # fmt: skip

@@ -13,6 +13,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.cli.commands import main
+from pandas_dptree.plans.measurement import FROM_SHARES
 from pandas_dptree.plans.search import find_plan
 from pandas_dptree.privacy.unit import MOST_ROWS, check_rows_of_records, protected
 from pandas_dptree.verbs import tables as api
@@ -88,7 +89,7 @@ OF_FACTORS = {"mechanism": FACTOR, "delta": 1e-6}
 
 
 @each("name", ["tree_counts", "plan", "frame.dp.plan", "frame.dp.tree_counts"])
-@each("more", [OF_FACTORS, {"alpha": 0.5, "delta": 1e-6}, {"target": {"region": 5.0}}])
+@each("more", [OF_FACTORS, {"objective": "worst", "delta": 1e-6}, {"target": {"region": 5.0}}])
 def test_so_it_does_for_every_kind_of_plan(name, more):
     if "target" in more and not takes("target", of=FUNCTIONS[name]):
         return
@@ -134,7 +135,7 @@ def test_plans_that_are_made_directly_keep_the_rule(kind):
     rows = dataclasses.replace(plan, privacy_unit=dpt.ROWS, max_contributions=None)
     assert (rows.privacy_unit, rows.max_contributions, repr(rows)) == (None, 1, repr(plan))
     more = {"privacy_unit": "who", "max_contributions": np.int64(3)}
-    anew = {"AdditivePlan": {"node_noise_scales": ()}}.get(kind, {})
+    anew = {"AdditivePlan": {"unit_noise_scales": FROM_SHARES}}.get(kind, {})
     if anew or kind in ("DistributionPlan", "ImplicitPlan"):  # whose noise is part of it, and would not do
         with pytest.raises(dpt.ArgumentError, match=r"less noise than the privacy|more than the privacy"):
             dataclasses.replace(plan, **more)

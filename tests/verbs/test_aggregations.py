@@ -217,7 +217,7 @@ def test_what_was_checked_cannot_be_changed():
     with pytest.raises(TypeError):
         made.plans["more"] = given["paid"]
     for part in made.plans.values():
-        for array in (*part.node_noise_scales, *part.node_shares, part.level_weights):
+        for array in (part.unit_noise_scales, part.budget_shares, part.level_weights):
             with pytest.raises(ValueError, match="read-only"):
                 array[:] = 0
     for copied in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), copy.copy(plan)):

@@ -141,7 +141,7 @@ def test_where_all_counts_are_known_the_sums_get_the_whole_loss(stated, mechanis
     assert of_counts == dict.fromkeys(of_sums, 0.0)
     if "delta" in stated and mechanism == "gaussian":  # stated as the rho of its noise
         sums = next(iter(plan.plans.values()))
-        spent = joint_gaussian_delta(0.5, [(np.concatenate(sums.node_noise_scales), sums.sensitivity)])
+        spent = joint_gaussian_delta(0.5, [(sums.unit_noise_scales, sums.sensitivity)])
         assert list(of_sums) == ["rho"] and 0.999e-6 <= spent <= 1e-6
     else:
         assert of_sums == whole

@@ -99,7 +99,7 @@ def test_the_names_of_the_package_are_the_public_ones():
         ("delta", {"epsilon": 1.0, "delta": 0.0}),
         ("epsilon", {"delta": 1e-6}),
         ("epsilon", {"epsilon": -1.0, "delta": 1e-6}),
-        ("split", {**LOSS, "split": "nodes"}),
+        ("split", {**LOSS, "split": "geometric"}),
         ("split", {**LOSS, "split": {"zip/1": 1.0}}),
         ("max_contributions", {**LOSS, "max_contributions": 2}),
         ("privacy_unit", {**LOSS, "privacy_unit": "zip"}),

@@ -67,7 +67,7 @@ def test_all_functions_are_found():
 def test_every_function_refuses_both(name):
     function = TAKE_BOTH[name]
     options = [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian"}]
-    options += [{"split": "nodes", "mechanism": "gaussian"}] if takes("split", of=function) else []
+    options += [{"split": "uniform", "mechanism": "gaussian"}] if takes("split", of=function) else []
     options += [{"alpha": 0.1}] if takes("alpha", of=function) else []
     options += [{"target": {"total": 9.0}}] if takes("target", of=function) else []
     for more in options:

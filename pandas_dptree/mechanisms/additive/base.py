@@ -43,11 +43,10 @@ class AdditiveNoise(ABC):
     euclidean: ClassVar[bool] = False
     """Whether privacy depends only on the Euclidean distance of neighbours, in units of the noise scales.
 
-    Then scales may differ from node to node (`pandas_dptree.planning.node_noise`), weighted sums can be
-    measured (`pandas_dptree.mechanisms.weighted_sums`), several quantities share a rho under an
-    (epsilon, delta) too (`pandas_dptree.plans.joint`), and there is a tight lower bound on the error
-    (`pandas_dptree.planning.gaussian_bound`). All four rely on proven properties of discrete Gaussian noise:
-    its loss, and its variance.
+    Then weighted sums can be measured (`pandas_dptree.mechanisms.weighted_sums`), several quantities share a
+    rho under an (epsilon, delta) too (`pandas_dptree.plans.joint`), and there is a tight lower bound on the
+    error (`pandas_dptree.planning.gaussian_bound`). All three rely on proven properties of discrete Gaussian
+    noise: its loss, and its variance.
     """
 
     @abstractmethod

@@ -135,13 +135,6 @@ def threshold_counts(
     largest subtrees without a decided node are carried over, and the whole tree if it has none. The
     threshold's estimate is given to all nodes that reach it, and to none outside their tree of the forest:
     nodes decided before keep theirs.
-
-    >>> tree = Tree.from_branching([2, 3])
-    >>> levels = tree.roll_up(np.array([0, 500_000, 90_000, 0, 10, 2_000_000]))
-    >>> chain = Thresholds(alpha=0.25, eta=0.05, epsilon=1.0, delta=1e-6, depth=3)
-    >>> estimates = threshold_counts(tree, levels, chain, rng=np.random.default_rng(1))
-    >>> bool(abs(estimates[0][0] - 2_590_010) <= 0.25 * 2_590_010)
-    True
     """
     counts = _checked_levels(tree, levels, thresholds.depth)
     estimates = tuple(np.full(len(level), thresholds.estimates[0]) for level in counts)

@@ -117,19 +117,9 @@ class Multiplicative:
             )
 
     def thresholds(self, loss: PrivacyLoss, depth: int) -> Thresholds | ClippedThresholds:
-        """Return the chain of thresholds for which the guarantee holds; a `ClippedThresholds` with `clip`.
+        """Return the chain of thresholds for which the guarantee holds, for one row added or removed.
 
-        Parameters
-        ----------
-        loss : PrivacyLoss
-            An epsilon and a delta, for one row that is added or removed.
-        depth : int
-            Number of nodes on a path from the root to a leaf.
-
-        Raises
-        ------
-        ArgumentError
-            If the threshold is too small for the guarantee, or the loss is too small or has no delta.
+        `depth` is the number of nodes on a path from the root to a leaf.
         """
         loss = approximate_loss(loss)
         assert loss.epsilon is not None

@@ -149,8 +149,7 @@ class SparseVector:
         Parameters
         ----------
         values : array_like of an integer type, shape (n_asked,)
-            Exact counts, one for each stream asked; with one stream, a single number will do. Those beyond
-            ±2**61 are clipped.
+            Exact counts, one for each stream asked. Those beyond ±2**61 are clipped.
         streams : array_like of int, shape (n_asked,), optional
             The streams they belong to, from 0 to n_streams - 1, each at most once. All by default.
 
@@ -158,11 +157,6 @@ class SparseVector:
         -------
         numpy.ndarray of bool, of the shape of `values`
             True where the noisy count is at least the noisy threshold; False for an exhausted stream.
-
-        Raises
-        ------
-        ArgumentError
-            If the values are not of an integer type, not one for each stream, or `streams` are no streams.
 
         Notes
         -----
@@ -204,18 +198,8 @@ class SparseVector:
         failure_probability : float
             :math:`\eta`, above 0 and below 1. For all streams together, divide it by their number.
         exact : bool, default False
-            Return the smallest D that the tails of the discrete noise imply, instead of the formula of Lemma
-            2.9, :math:`8ck/\epsilon \cdot \ln(2d/\eta)`.
-
-        Returns
-        -------
-        float
-            In counts; a whole number if `exact`.
-
-        Raises
-        ------
-        ArgumentError
-            If `n_queries` is not a whole number of at least 1, or `failure_probability` not between 0 and 1.
+            Return the smallest D that the tails of the discrete noise imply, a whole number, instead of the
+            formula of Lemma 2.9, :math:`8ck/\epsilon \cdot \ln(2d/\eta)`. Both are in counts.
 
         Notes
         -----
