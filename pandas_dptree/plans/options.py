@@ -262,7 +262,7 @@ class PlanOptions(TypedDict, total=False):
     ]
 
 
-_NAMES = ", ".join(f'"{name}"' for name in (*MECHANISMS, "truncated_laplace"))
+_NAMES = ", ".join(f'"{name}"' for name in MECHANISMS)
 
 
 class NoisyOptions(PlanOptions, total=False):
@@ -272,15 +272,20 @@ class NoisyOptions(PlanOptions, total=False):
         Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative,
         Option(
             "auto",
-            f"{{{_NAMES}}}, AdditiveNoise or Multiplicative",
+            f"{{{_NAMES}}} or AdditiveNoise",
             "The distribution of the noise.",
             '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
-            "differential privacy. `Multiplicative` gives counts with bounded relative error instead. With "
-            'private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are certain, '
-            '``"gaussian"``, which finds smaller nodes where many levels matter alike, or ``"auto"``: the '
-            "one whose smallest count shown with probability 0.95 is smaller, averaged over the levels. For "
-            "distributions only names.",
+            "differential privacy. For distributions only names.",
             flag="--mechanism",
+            with_private_keys=(
+                f'{{{_NAMES}, "truncated_laplace"}}, AdditiveNoise or Multiplicative',
+                '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
+                "differential privacy. `Multiplicative` gives counts with bounded relative error instead. "
+                'With private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are '
+                'certain, ``"gaussian"``, which finds smaller nodes where many levels matter alike, or '
+                '``"auto"``: the one whose smallest count shown with probability 0.95 is smaller, averaged '
+                "over the levels.",
+            ),
         ),
     ]
 
