@@ -93,7 +93,6 @@ NUMBERS = {
     "Int64": in_pandas("Int64"),
     "object": in_pandas(),
     "category": in_pandas("category"),
-    "decimals": lambda values: objects(list(map(Decimal, values))),
     "arrow": in_arrow(pyarrow.int64()),
 }
 FLOATS = {"float64": in_pandas("float64"), "Float64": in_pandas("Float64"), "category": in_pandas("category")}
