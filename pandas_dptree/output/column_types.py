@@ -27,10 +27,7 @@ import importlib
 import json
 import math
 import re
-import uuid
 from collections.abc import Callable, Collection, Sequence
-from decimal import Decimal
-from fractions import Fraction
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -76,13 +73,8 @@ _MISSING: Final[dict[str, Any]] = {"NaN": math.nan, "None": None, "NA": pd.NA, "
 
 _VALUES: Final[dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
     float: ("float", repr, float),
-    Decimal: ("decimal", str, Decimal),
-    Fraction: ("fraction", str, Fraction),
     datetime.date: ("date", datetime.date.isoformat, datetime.date.fromisoformat),
     datetime.datetime: ("datetime", datetime.datetime.isoformat, datetime.datetime.fromisoformat),
-    datetime.time: ("time", datetime.time.isoformat, datetime.time.fromisoformat),
-    bytes: ("bytes", bytes.hex, bytes.fromhex),
-    uuid.UUID: ("uuid", str, uuid.UUID),
 }
 """For types of Python objects that JSON does not have: name, conversion to text, and back."""
 

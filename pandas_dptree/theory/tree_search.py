@@ -56,12 +56,8 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.theory.level_uniform import (
-    best_branching_factor,
-    digit_sum,
-    level_uses,
-    optimal_budgets,
-)
+from pandas_dptree.theory.best_levels import best_branching_factor, optimal_budgets
+from pandas_dptree.theory.level_uniform import digit_sum, level_uses
 
 __all__ = ["OptimalTree", "optimal_tree"]
 

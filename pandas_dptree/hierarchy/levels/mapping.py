@@ -17,11 +17,11 @@ from pandas_dptree.hierarchy.levels.read_as import Labels
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 
-__all__ = ["Lookup", "mapping"]
+__all__ = ["MappedLevels", "mapping"]
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup(DerivedLevels[Domain]):
+class MappedLevels(DerivedLevels[Domain]):
     """Levels that a public table assigns to the values of a column. Made by `mapping`.
 
     Attributes
@@ -74,7 +74,7 @@ class Lookup(DerivedLevels[Domain]):
 
 
 @public
-def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
+def mapping(table: Any, by: Sequence[Hashable]) -> MappedLevels:
     """Describe levels that a public table assigns to a column, such as the category of a product.
 
     Parameters
@@ -87,7 +87,7 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
 
     Returns
     -------
-    Lookup
+    MappedLevels
         To be used in `by`.
 
     Raises
@@ -132,4 +132,4 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
             hint="each value needs exactly one row; if names repeat within different groups, use the columns "
             "as plain keys.",
         )
-    return Lookup(domain)
+    return MappedLevels(domain)
