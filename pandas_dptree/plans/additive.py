@@ -217,10 +217,6 @@ class AdditivePlan(Measurement):
         ax : matplotlib.axes.Axes, optional
             The axes to draw on; by default those of a new figure.
 
-        Returns
-        -------
-        matplotlib.axes.Axes
-
         Raises
         ------
         MissingExtraError
