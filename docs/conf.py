@@ -37,7 +37,7 @@ for notebook in sorted((here.parent / "notebooks").glob("*.ipynb")):
     shutil.copy(notebook, notebooks)
 # Pages that ask for it in their front matter (the tutorial) are executed while they are built.
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600  # a busy machine is slow, not wrong
 nb_merge_streams = True
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

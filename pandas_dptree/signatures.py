@@ -43,8 +43,8 @@ class Option(NamedTuple):
     """An option: its default and documentation, and how the shell takes it.
 
     `values` are the possible values, `summary` is the first sentence of the documentation, and `details` are
-    the others. The shell takes the option by its `flag`, and shows `metavar` and `help`, by default the
-    summary.
+    the others. `with_private_keys` has other values and details for functions that take private keys. The
+    shell takes the option by its `flag`, and shows `metavar` and `help`, by default the summary.
     """
 
     default: Any
@@ -55,6 +55,12 @@ class Option(NamedTuple):
     metavar: str | None = None
     help: str | None = None
     annotation: Any = Any
+    with_private_keys: tuple[str, str] | None = None
+
+    def stated(self, *, private: bool) -> tuple[str, str]:
+        """Return the values and the details, for functions that take private keys or for others."""
+        own = (self.values, self.details)
+        return self.with_private_keys or own if private else own
 
 
 def options_of(kind: type[Any]) -> dict[str, Option]:
@@ -89,7 +95,7 @@ def public(
         return function(*args, **{**defaults, **kwargs})
 
     call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__doc__ = _documented(function.__doc__, options)
+    call.__doc__ = _documented(function.__doc__, options, private="private_keys" in signature.parameters)
     return cast(Function, call)
 
 
@@ -106,7 +112,7 @@ def _with_options(signature: inspect.Signature, options: Mapping[str, Option]) -
     return signature.replace(parameters=[*own, *stated])
 
 
-def _documented(document: str | None, options: Mapping[str, Option]) -> str | None:
+def _documented(document: str | None, options: Mapping[str, Option], *, private: bool) -> str | None:
     """Replace the line ``**options`` in a docstring by descriptions of the options that it leaves out."""
     if document is None:  # with python -OO
         return None
@@ -122,8 +128,9 @@ def _documented(document: str | None, options: Mapping[str, Option]) -> str | No
         for name, each in options.items():
             if name not in described:
                 default = "optional" if each.default is None else f"default {each.default!r}"
-                text = f"{each.summary} {each.details}".rstrip()
-                lines += [f"{line[1]}{name} : {each.values}, {default}"]
+                values, details = each.stated(private=private)
+                text = f"{each.summary} {details}".rstrip()
+                lines += [f"{line[1]}{name} : {values}, {default}"]
                 lines += [
                     fill(text, 108, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
                 ]

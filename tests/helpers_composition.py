@@ -1,4 +1,6 @@
-"""Budgets of Laplace noise, and the delta that a peer finds."""
+"""Budgets of Laplace noise, and the delta that a peer or a list of all sums finds."""
+
+import math
 
 import numpy as np
 
@@ -29,3 +31,14 @@ def laplace_budget(epsilon, delta, sensitivity, shares):
 
     total = largest_budget(delta_at, delta, at_least=epsilon)
     return total, delta_at(total)
+
+
+def listed_profile(epsilon, moves):
+    """Compute the delta of discrete Gaussian noise on counts with known moves, from all sums of losses."""
+    loss, mass = np.zeros(1), np.ones(1)
+    for scale, shift in moves:
+        x = np.arange(-math.ceil(10 * scale), math.ceil(10 * scale) + 1)
+        terms = np.exp(-((x / scale) ** 2) / 2)
+        loss = np.add.outer(loss, shift * (shift + 2 * x) / (2 * scale**2)).ravel()
+        mass = np.multiply.outer(mass, terms / terms.sum()).ravel()
+    return float(mass @ np.maximum(1 - np.exp(epsilon - loss), 0))

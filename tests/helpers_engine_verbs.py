@@ -49,7 +49,7 @@ HOURS = dpt.calendar(
 GROUPS = dpt.cut("amount", levels={"group": [0, 100, 500], "band": [0, 0.1, 2.5, 10, 100, 250, 500]})
 LETTERS = dpt.mapping(TABLE, by=["letter", "kind"])
 SQUARES = dpt.quadtree("ip", "amount", depth=3, bounds=((0, 2**32), (0, 500)))
-ADDRESSES = dpt.prefixes("ip", bits=[2, 4, 6], width=32)
+ADDRESSES = dpt.prefixes("ip", bits=[2, 4, 6], notation="ipv4")
 CITIES = dpt.prefixes("city", chars=[6, 8, 10], alphabet="City 0123456789")
 AGGREGATIONS = {
     "rows": "count",

@@ -26,8 +26,8 @@ def exact(frame, tree, **options):
     ]
 
 
-ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32])
-NUMBERS = dpt.prefixes("n", bits=[16, 64])
+ADDRESSES = dpt.prefixes("ip", bits=[8, 16, 32], notation="ipv4")
+NUMBERS = dpt.prefixes("n", bits=[16, 64], notation="number")
 ZIPS = dpt.prefixes("zip", chars=[1, 3], alphabet="0123456789")
 TREES = [ADDRESSES, NUMBERS, ZIPS]
 BOUNDS = {"truncated_laplace": "max_error", "gaussian": "error_bound"}

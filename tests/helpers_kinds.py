@@ -7,7 +7,7 @@ BY = ["region", "district"]
 RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
 DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
 REGIONS = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
-PREFIXES = dpt.prefixes("ip", bits=[8, 16], width=32)
+PREFIXES = dpt.prefixes("ip", bits=[8, 16], notation="ipv4")
 FACTOR = dpt.Multiplicative(alpha=0.25)
 KINDS = {
     type(plan).__name__: plan

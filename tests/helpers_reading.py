@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, key_form
 from pandas_dptree.ingest import reading, spill
 from pandas_dptree.ingest.contributions import LeafTally
 from pandas_dptree.ingest.frames import Records
@@ -32,9 +32,9 @@ def values_read(frame, name, read):
     return [each for batch in Records(frame, [name]).batches() for each in read(batch.column(name))]
 
 
-def forms_of(column):
+def forms_of(column, form_of=key_form):
     """Give the canonical form of each value; None for those that are no key."""
-    codes, keys = canonical_codes(column)
+    codes, keys = canonical_codes(column, form_of=form_of)
     forms = [None if code < 0 else keys[code] for code in codes.tolist()]
     return [None if form == UNKNOWN else form for form in forms]
 

@@ -25,7 +25,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 DOMAIN = Domain.from_frame(pd.DataFrame({"k": list("abc")}), by=["k"])
 X = Quantity.of("x", (-2, 5), 1)
-BITS = dpt.prefixes("x", bits=[1, 3], width=8)
+BITS = dpt.prefixes("x", bits=[1, 3], width=8, notation="number")
 TREE = PrivateKeys(columns=("k", "x"))
 
 

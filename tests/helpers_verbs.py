@@ -32,7 +32,7 @@ VALUES: dict[str, Any] = {
     "bins": [0, 100, 500],
     "ranges": [(0, 100)],
     "q": [0.25, 0.5],
-    "tree": dpt.prefixes("person", bits=[8, 16]),
+    "tree": dpt.prefixes("person", bits=[8, 16], notation="number"),
     "epsilon": 1.0,
     "delta": 1e-6,
 }

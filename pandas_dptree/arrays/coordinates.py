@@ -11,11 +11,11 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed
-from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.domain import Domain, check_keys
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.combine import By, Derived, crossed, named, sole
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, located
+from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.ingest.leaves import check_types, codes_of
 from pandas_dptree.ingest.leaves import leaves_of as derived_leaves_of
 from pandas_dptree.ingest.numbers import numbers
@@ -221,16 +221,9 @@ def _observed(array: xr.DataArray, plain: Sequence[Hashable]) -> Domain:
     """Make a domain from the labels of all cells."""
     dims = dims_of(array, plain)
     found = [labels_of(array, name) for name in plain]
-    invalid = [
-        name for name, (_, labels) in zip(plain, found, strict=True) if UNKNOWN in canonical_codes(labels)[1]
-    ]
-    if invalid:
-        raise ColumnsError(
-            "by",
-            "names coordinates with labels of a type that cannot be a key",
-            columns=invalid,
-            hint="turn them into strings, numbers or dates.",
-        )
+    columns = [labels for _, labels in found]
+    forms = [canonical_codes(labels)[1] for labels in columns]
+    check_keys("by", plain, columns, forms)
     keys = {
         name: _each_cell(array, dims, dim, labels) for name, (dim, labels) in zip(plain, found, strict=True)
     }

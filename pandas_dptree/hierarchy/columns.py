@@ -28,6 +28,7 @@ from pandas_dptree.hierarchy.dataframe_libraries import supported
 __all__ = [
     "ALL_MISSING",
     "ANY",
+    "NO_KEYS",
     "arrow_column",
     "arrow_of",
     "chunks",
@@ -46,6 +47,9 @@ __all__ = [
 
 ANY = "objects"
 """Kind of a column that may hold values of any kind."""
+
+NO_KEYS = {"decimals": nw.Decimal, "bytes": nw.Binary, "times of day": nw.Time}
+"""Kinds of columns whose values are never keys, with their types."""
 
 ALL_MISSING = np.dtype(np.float64)
 """The type that pandas gives to an empty column, which may therefore be of any type."""
@@ -177,6 +181,9 @@ def kind_of(dtype: Any) -> str:
         return "text"
     if dtype == nw.Boolean:
         return "booleans"
+    for kind, odd in NO_KEYS.items():
+        if dtype == odd:
+            return kind
     if dtype.is_numeric():
         return "numbers"
     if dtype == nw.Datetime and dtype.time_zone is not None:
@@ -189,7 +196,7 @@ def kind_of(dtype: Any) -> str:
 def may_hold_numbers(dtype: Any) -> bool:
     """Whether a value of a pandas or narwhals data type may be a number, or text that represents one."""
     if (kind := kind_of(dtype)) != ANY:
-        return kind in {"numbers", "booleans", "text"}
+        return kind in {"numbers", "decimals", "booleans", "text"}
     dtype = plain_type(dtype)
     if not isinstance(dtype, nw.dtypes.DType):
         if dtype.kind in "cSV":  # numpy's complex numbers, bytes and records
@@ -328,6 +335,10 @@ def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
         nested = _arrow("pyarrow.types").is_nested(native.type)  # narwhals does not support all of them
         if str(native.type).startswith("date64"):
             column = column.cast(nw.Datetime("ms"))
+        if (
+            str(native.type).startswith("decimal") and native.type.scale == 0
+        ):  # whole, such as duckdb's HUGEINT
+            return pd.Series([None if each is None else int(each) for each in column.to_list()], dtype=object)
     dtype, missing = column.dtype, column.is_null().to_numpy()
     if nested:  # they equal no key, and may hold values that Python cannot represent
         return pd.Series(np.array([object(), None], dtype=object)[missing.astype(np.int64)])

@@ -28,7 +28,7 @@ from pandas_dptree.errors import (
     quote,
 )
 from pandas_dptree.hierarchy.children import Children
-from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns
+from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns, python_values
 from pandas_dptree.hierarchy.forms import ArrayForms, blocks
 from pandas_dptree.hierarchy.hash_tables import once
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
@@ -36,12 +36,12 @@ from pandas_dptree.hierarchy.lookup import Lookup
 from pandas_dptree.hierarchy.paths import Paths
 from pandas_dptree.hierarchy.sorted_keys import sorted_keys
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, key_form, normal_form
 from pandas_dptree.signatures import public
 
 __all__ = [
-    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "SOURCES", "Domain", "Source", "check_by", "fingerprint",
-    "level_names", "source_in_words", "source_of",
+    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "SOURCES", "Domain", "Source", "check_by", "check_keys",
+    "fingerprint", "level_names", "source_in_words", "source_of",
 ]  # fmt: skip
 
 ROOT = "total"
@@ -234,10 +234,6 @@ class Domain:
             patients of a maternity ward. Their counts are known to be 0, and records with their keys are
             dropped like those outside the domain.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         ArgumentError
@@ -287,10 +283,6 @@ class Domain:
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         DomainError
@@ -329,10 +321,6 @@ class Domain:
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         ColumnsError
@@ -356,8 +344,9 @@ class Domain:
                 "or pass the public keys as a frame.",
             )
         labels = [pd.CategoricalIndex(column.cat.categories, dtype=column.dtype) for column in columns]
-        forms = [canonical_codes(pd.Series(label.categories))[1] for label in labels]
-        _check_forms(names, forms)
+        distinct = [pd.Series(label.categories) for label in labels]
+        forms = [canonical_codes(column)[1] for column in distinct]
+        check_keys("domain", names, distinct, forms)
         sizes = [len(label) for label in labels]
         ambiguous = [name for name, size, form in zip(names, sizes, forms, strict=True) if len(form) < size]
         if ambiguous:
@@ -402,7 +391,7 @@ class Domain:
             paths.append(codes, len(known))
             labels.append(_labels(column, codes, known))
             forms.append(known)
-        _check_forms(by, forms)
+        check_keys("domain", by, columns, forms)
         return cls._from_paths(by, labels, forms, paths, structural_zeros)
 
     @classmethod
@@ -589,15 +578,25 @@ def _drop_unused(column: pd.Series) -> pd.Series:
     return decoded(column)
 
 
-def _check_forms(by: tuple[Hashable, ...], forms: Sequence[Sequence[Hashable]]) -> None:
+def check_keys(
+    argument: str,
+    by: Sequence[Hashable],
+    columns: Sequence[pd.Series],
+    forms: Sequence[Sequence[Hashable]],
+) -> None:
     """Refuse labels that are no keys, since each would equal every other value that is no key."""
-    odd = [name for name, known in zip(by, forms, strict=True) if UNKNOWN in known]
+    odd = {
+        name: next(label for label in python_values(column) if key_form(label) == UNKNOWN)
+        for name, column, known in zip(by, columns, forms, strict=False)
+        if UNKNOWN in known
+    }
     if odd:
+        kinds = ", ".join(f"{quote(name)} holds {kind_of_object(label)}" for name, label in odd.items())
         raise ColumnsError(
-            "domain",
-            "has labels of a type that cannot be a key in the columns",
+            argument,
+            f"has labels of a type that cannot be a key ({kinds})",
             columns=odd,
-            hint="turn them into strings, numbers, dates or tuples of these.",
+            hint="turn them into text, numbers or dates.",
         )
 
 

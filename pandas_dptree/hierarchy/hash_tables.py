@@ -17,7 +17,16 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DenseTable", "HashTable", "TextTable", "Texts", "WholeTable", "blocks", "mixed", "once"]
+__all__ = [
+    "ByteStrings",
+    "DenseTable",
+    "HashTable",
+    "TextTable",
+    "WholeTable",
+    "blocks",
+    "once",
+    "spread_bits",
+]
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -41,13 +50,13 @@ _KEPT_WORDS = 4
 """How many words of each label are kept as numbers; labels that are longer are rare."""
 
 
-def mixed(numbers: Words) -> Words:
+def spread_bits(numbers: Words) -> Words:
     """Spread numbers over the 64-bit numbers, one to one; the highest bits depend on all bits."""
     return (numbers ^ (numbers >> np.uint64(32))) * _FACTOR
 
 
-def _drawn() -> np.uint64:
-    """Draw what makes a hash that of one table. No result depends on it."""
+def _salt() -> np.uint64:
+    """Draw a random salt per table; no result depends on it."""
     return np.uint64(secrets.randbits(64))
 
 
@@ -72,12 +81,7 @@ def once(make: Callable[[Any], T]) -> T:
 
 
 class HashTable:
-    """Where labels with given hashes may be found: an open table, at most half full, with linear probing.
-
-    Parameters
-    ----------
-    hashes : numpy.ndarray of uint64, shape (n_labels,)
-    """
+    """Where labels with given hashes may be found: an open table, at most half full, with linear probing."""
 
     def __init__(self, hashes: Words) -> None:
         n = len(hashes)
@@ -125,8 +129,8 @@ class WholeTable:
 
     def __init__(self, numbers: Words) -> None:
         self._numbers = numbers
-        self._own = _drawn()
-        self._table = HashTable(mixed(numbers ^ self._own))
+        self._salt = _salt()
+        self._table = HashTable(spread_bits(numbers ^ self._salt))
 
     def find(self, wanted: npt.NDArray[Any]) -> Places:
         """Return the position of each number; -1 if it is not there."""
@@ -137,34 +141,27 @@ class WholeTable:
         return found
 
     def _find(self, wanted: Words) -> Places:
-        hashes = mixed(wanted ^ self._own)
+        hashes = spread_bits(wanted ^ self._salt)
         return self._table.find(hashes, lambda rows, labels: self._numbers[labels] == wanted[rows])
 
 
 @dataclass(frozen=True)
-class Texts:
-    """Texts in one array of bytes.
-
-    Attributes
-    ----------
-    data : numpy.ndarray of uint8
-        The bytes of all texts, and at least 8 more.
-    starts, lengths : numpy.ndarray of int64, shape (n,)
-    """
+class ByteStrings:
+    """Byte strings in one array, which ends with at least 8 more bytes."""
 
     data: npt.NDArray[np.uint8]
     starts: IntArray
     lengths: IntArray
 
     @classmethod
-    def of(cls, texts: Sequence[bytes]) -> Texts:
+    def of(cls, texts: Sequence[bytes]) -> ByteStrings:
         """Copy texts."""
         lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
         data = np.frombuffer(b"".join([*texts, bytes(8)]), dtype=np.uint8)
         return cls(data, np.cumsum(lengths) - lengths, lengths)
 
     @classmethod
-    def of_arrow(cls, texts: Any) -> Texts:
+    def of_arrow(cls, texts: Any) -> ByteStrings:
         """Copy a pyarrow.Array of the type string or large_string; its missing values become any text."""
         if not len(texts):
             return cls.of([])
@@ -192,9 +189,9 @@ class Texts:
         """The largest number of bytes of a text."""
         return int(self.lengths.max(initial=0))
 
-    def part(self, rows: Any) -> Texts:
+    def part(self, rows: Any) -> ByteStrings:
         """Return some of the texts."""
-        return Texts(self.data, self.starts[rows], self.lengths[rows])
+        return ByteStrings(self.data, self.starts[rows], self.lengths[rows])
 
     @property
     def anywhere(self) -> Words:
@@ -216,19 +213,19 @@ class Texts:
         return [self.word(number) for number in range(-(-self.longest // 8))]
 
 
-def _hashes(own: np.uint64, lengths: IntArray, words: Sequence[Words]) -> Words:
+def _hashes(salt: np.uint64, lengths: IntArray, words: Sequence[Words]) -> Words:
     """Hash each text by its words; words after its end have no effect, whatever other texts are there."""
-    result = lengths.astype(np.uint64) * _FACTOR ^ own
+    result = lengths.astype(np.uint64) * _FACTOR ^ salt
     for number, word in enumerate(words):
-        result = np.where(lengths > 8 * number, mixed(result ^ word), result)
-    return mixed(result)
+        result = np.where(lengths > 8 * number, spread_bits(result ^ word), result)
+    return spread_bits(result)
 
 
 class TextTable:
     """Distinct texts, in which others are found."""
 
-    def __init__(self, texts: Texts) -> None:
-        self._own = _drawn()
+    def __init__(self, texts: ByteStrings) -> None:
+        self._salt = _salt()
         self._lengths = texts.lengths.astype(np.int32)
         self._longest = texts.longest
         n_words = -(-self._longest // 8)
@@ -237,10 +234,10 @@ class TextTable:
         hashes = np.zeros(len(texts), dtype=np.uint64)
         for block in blocks(len(texts)):
             part = texts.part(block)
-            hashes[block] = _hashes(self._own, part.lengths, part.words())
+            hashes[block] = _hashes(self._salt, part.lengths, part.words())
         self._table = HashTable(hashes)
 
-    def find(self, wanted: Texts) -> Places:
+    def find(self, wanted: ByteStrings) -> Places:
         """Return the position of each text; -1 if it is not there."""
         found = np.full(len(wanted), -1, dtype=np.int32)
         for block in blocks(len(wanted) if len(self._lengths) else 0):
@@ -252,7 +249,7 @@ class TextTable:
                 found[rows] = self._find(wanted.part(rows))
         return found
 
-    def _find(self, wanted: Texts) -> Places:
+    def _find(self, wanted: ByteStrings) -> Places:
         words = wanted.words()
         lengths = wanted.lengths.astype(np.int32)
 
@@ -267,4 +264,4 @@ class TextTable:
                     equal[some] &= rest.word(number) == words[number][rows][some]
             return equal
 
-        return self._table.find(_hashes(self._own, wanted.lengths, words), same)
+        return self._table.find(_hashes(self._salt, wanted.lengths, words), same)

@@ -12,7 +12,6 @@ import math
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +20,7 @@ import pandas as pd
 
 from pandas_dptree.hierarchy.columns import arrow_column, arrow_of, chunks, exact, text_column
 from pandas_dptree.hierarchy.forms import ArrayForms
-from pandas_dptree.hierarchy.hash_tables import DenseTable, Texts, TextTable, WholeTable, once
+from pandas_dptree.hierarchy.hash_tables import ByteStrings, DenseTable, TextTable, WholeTable, once
 from pandas_dptree.hierarchy.values import canonical_codes
 
 __all__ = ["Codes", "Lookup"]
@@ -40,17 +39,10 @@ _FIRST_PART = 8
 
 
 class Lookup:
-    """The public labels of a key, in which the keys of records are found.
+    """The public labels of a key, by their distinct canonical forms, in which the keys of records are found.
 
     Its tables are made when they are first needed, and left out when it is sent to another process.
 
-    Parameters
-    ----------
-    forms : sequence of hashable
-        The distinct canonical forms of the labels.
-
-    Examples
-    --------
     >>> Lookup(["a", "b", 3]).codes(pd.Series(["b", 3.0, None, "c"], dtype=object)).tolist()
     [1, 2, -1, -2]
     """
@@ -63,13 +55,7 @@ class Lookup:
         return {"forms": self.forms}
 
     def codes(self, column: pd.Series) -> Codes:
-        """Find the keys of a column of any type.
-
-        Returns
-        -------
-        numpy.ndarray of int32, shape (len(column),)
-            The position of each row's key among the labels, -1 if it is missing, -2 if it is not a label.
-        """
+        """Find the position of each row's key among the labels: -1 if missing, -2 if it is not a label."""
         if isinstance(column.dtype, pd.CategoricalDtype):
             return _at(self.codes(column.cat.categories.to_series()), column.cat.codes.to_numpy())
         if isinstance(column.dtype, pd.ArrowDtype) and str(column.dtype).startswith("dictionary"):
@@ -115,7 +101,7 @@ class Lookup:
         if 0 < _PER_LABEL * len(self.forms) <= len(column):
             codes = self._arrow_labels.find(texts)
         else:
-            codes = _joined([self._find_texts(Texts.of_arrow(part)) for part in chunks(column)])
+            codes = _joined([self._find_texts(ByteStrings.of_arrow(part)) for part in chunks(column)])
         if texts.null_count:
             codes = np.where(np.asarray(texts.is_null()), np.int32(-1), codes)
         return codes
@@ -162,7 +148,7 @@ class Lookup:
             return self._codes_by_form(pd.Series(values, dtype=object))
         return self._text_codes(text)
 
-    def _find_texts(self, texts: Texts) -> Codes:
+    def _find_texts(self, texts: ByteStrings) -> Codes:
         return self._tables.texts.find(texts)
 
     def _find_wholes(self, numbers: IntArray) -> Codes:
@@ -197,7 +183,7 @@ class _Some:
 
     @classmethod
     def of(cls, positions: npt.ArrayLike, table: Any) -> _Some:
-        """Add that what is not in the table has the position -2."""
+        """Map unknown labels to -2."""
         return cls(table, np.append(positions, -2).astype(np.int32))
 
     def find(self, wanted: Any) -> Codes:
@@ -222,21 +208,10 @@ class _ArrowTable:
 
 @dataclass(frozen=True)
 class _Divided:
-    """Canonical forms by how they are looked up: texts, whole numbers of 64 bits, and others.
-
-    Attributes
-    ----------
-    text_rows, whole_rows, other_rows : numpy.ndarray of int64
-        Their positions.
-    texts : Texts
-        All that texts of Arrow may equal: texts, and bytes that are not UTF-8, for which its invalid texts
-        stand.
-    wholes : numpy.ndarray of int64
-        Whole numbers of 64 bits, of any type.
-    """
+    """Canonical forms and their positions, by how they are looked up: texts, 64-bit whole numbers, others."""
 
     text_rows: IntArray
-    texts: Texts
+    texts: ByteStrings
     whole_rows: IntArray
     wholes: IntArray
     other_rows: IntArray
@@ -248,17 +223,17 @@ class _Divided:
         array = forms.array if isinstance(forms, ArrayForms) else forms
         if isinstance(array, np.ndarray):
             if array.dtype.kind in "iu" and int(array.max(initial=0)) < 2**63:
-                return cls(none, Texts.of([]), every, array.astype(np.int64), none)
+                return cls(none, ByteStrings.of([]), every, array.astype(np.int64), none)
         elif array is not forms:
-            return cls(every, Texts.of_arrow(array), none, none, none)
+            return cls(every, ByteStrings.of_arrow(array), none, none, none)
         else:
             with suppress(UnicodeEncodeError, OverflowError):  # lone surrogates, numbers of more than 64 bits
                 kinds = set(map(type, forms))
                 if kinds == {str}:
                     texts = list(map(str.encode, cast(Sequence[str], forms)))
-                    return cls(every, Texts.of(texts), none, none, none)
+                    return cls(every, ByteStrings.of(texts), none, none, none)
                 if kinds == {int}:
-                    return cls(none, Texts.of([]), every, np.array(forms, dtype=np.int64), none)
+                    return cls(none, ByteStrings.of([]), every, np.array(forms, dtype=np.int64), none)
         return cls._one_by_one(forms)
 
     @classmethod
@@ -268,7 +243,7 @@ class _Divided:
         others = [row for row in range(len(forms)) if row not in texts and row not in wholes]
         return cls(
             np.array([*texts], dtype=np.int64),
-            Texts.of(list(texts.values())),
+            ByteStrings.of(list(texts.values())),
             np.array([*wholes], dtype=np.int64),
             np.array([*wholes.values()], dtype=np.int64),
             np.array(others, dtype=np.int64),
@@ -277,15 +252,7 @@ class _Divided:
 
 @dataclass(frozen=True)
 class _Tables:
-    """The tables of the labels of a key.
-
-    Attributes
-    ----------
-    texts, wholes : _Some
-        The labels among the texts and whole numbers of `_Divided`.
-    others : mapping
-        The position of each other label.
-    """
+    """The tables of the labels of a key; `others` holds the positions of those that are in no array."""
 
     texts: _Some
     wholes: _Some
@@ -308,25 +275,16 @@ class _Tables:
 
 
 def _raw_text(form: Hashable) -> bytes | None:
-    """Return the bytes of a text of Arrow that has a canonical form; None if none has."""
-    if isinstance(form, str):
-        try:
-            return form.encode()
-        except UnicodeEncodeError:
-            return None
-    if not isinstance(form, tuple) or form[0] != "bytes":
-        return None
-    raw = bytes.fromhex(form[1])
+    """Return the bytes of the text of Arrow that equals a form, if any: Arrow holds no lone surrogates."""
     try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return raw
-    return None
+        return form.encode() if isinstance(form, str) else None
+    except UnicodeEncodeError:
+        return None
 
 
 def _whole(form: Hashable) -> int | None:
     """Return the whole number of 64 bits that equals a form, if any."""
-    if not isinstance(form, int | float | Fraction) or form in (math.inf, -math.inf):
+    if not isinstance(form, int | float) or form in (math.inf, -math.inf):
         return None
     numerator, denominator = form.as_integer_ratio()
     return numerator if denominator == 1 and -(2**63) <= numerator < 2**63 else None
@@ -334,7 +292,7 @@ def _whole(form: Hashable) -> int | None:
 
 def _float(form: Hashable) -> float | None:
     """Return the float that equals a form, if any."""
-    if not isinstance(form, int | float | Fraction):
+    if not isinstance(form, int | float):
         return None
     try:
         return float(form) if float(form) == form else None
@@ -348,7 +306,7 @@ def _bits(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
 
 
 class _Addresses:
-    """Where the objects of an array are, as numpy reads an array of whole numbers."""
+    """The addresses of the objects of an array, as numpy reads an array of whole numbers."""
 
     def __init__(self, values: npt.NDArray[np.object_]) -> None:
         kind = np.dtype(np.intp).str

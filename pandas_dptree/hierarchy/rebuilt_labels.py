@@ -2,22 +2,17 @@
 
 If nobody lists the keys of a column, its released labels must not be taken from that column. Its categories
 and its Arrow dictionary contain keys that are not released, the width of its texts depends on them, and other
-records decide whether a key is 1, 1.0 or Decimal(1). So each label is rebuilt from its form alone, and the
-type of the labels follows from the released forms. That of the column does not even enter if there are none:
-one record that is missing can turn booleans into objects.
+records decide whether a key is 1 or 1.0. So each label is rebuilt from its form alone, and the type of the
+labels follows from the released forms. That of the column does not even enter if there are none: one record
+that is missing can turn booleans into objects.
 """
 
 from __future__ import annotations
 
 import datetime
-import decimal
-import math
 import sys
-import uuid
 import warnings
 from collections.abc import Callable, Hashable, Sequence
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -28,43 +23,23 @@ from pandas_dptree.hierarchy.values import NANOSECONDS, IntArray, finest_unit, s
 
 __all__ = ["rebuilt_labels"]
 
-_EXACT_DECIMALS: Final = decimal.Context(prec=38, traps=[decimal.Inexact])
-"""Raises an error instead of rounding to the 38 digits of a decimal in Arrow and Parquet."""
-
 _LARGEST_END: Final = 2**53
 """Missing intervals turn whole ends into floats, which are exact up to here."""
 
 
 def rebuilt_labels(forms: Sequence[Hashable]) -> tuple[ExtensionArray, IntArray]:
-    """Make the labels of released keys from their canonical forms, sorted by value.
+    """Return labels for distinct canonical forms, sorted by value, and the position of each form's label.
 
-    The labels depend on the set of forms alone: equal forms such as 1, 1.0 and Fraction(1) give the same
-    label, and neither the order of the forms nor the objects that represent them matter. The canonical forms
-    of the labels are the given ones.
-
-    Parameters
-    ----------
-    forms : sequence of hashable
-        Distinct canonical forms of released keys, none of which is None or `UNKNOWN`.
-
-    Returns
-    -------
-    labels : ExtensionArray, shape (len(forms),)
-        The labels in the order of `sort_key`. ``take(..., allow_fill=True)`` gives missing values for -1.
-    position : numpy.ndarray of int64, shape (len(forms),)
-        The position of each form's label: ``labels[position[i]]`` is the label of ``forms[i]``.
-
-    Notes
-    -----
-    The types of the labels:
+    The labels depend on the set of forms alone: equal forms such as 1 and 1.0 give the same label, and
+    neither the order of the forms nor the objects that represent them matter. The canonical forms of the
+    labels are the given ones. ``take(..., allow_fill=True)`` makes missing labels. The types:
 
     ============== ==============================================================================
     all are        type
     ============== ==============================================================================
     text           ``"str"``; objects if Arrow cannot hold it (lone surrogates)
     whole numbers  ``"Int64"``, or else ``"UInt64"``; objects beyond 64 bits
-    other numbers  ``"Float64"`` if each is exactly a float; else objects: decimals if 38 digits
-                   suffice for each, else each the simplest of int, float, Decimal and Fraction
+    other numbers  ``"Float64"`` if each is exactly a float
     booleans       ``"boolean"``
     times          ``datetime64`` (in UTC, if they have a time zone), in the finest exact unit
     durations      ``timedelta64``, likewise
@@ -76,8 +51,6 @@ def rebuilt_labels(forms: Sequence[Hashable]) -> tuple[ExtensionArray, IntArray]
     pandas infers another type of objects when it makes a column of them, or fails at lone surrogates: pass
     the type, as in ``pd.Series(labels, dtype=labels.dtype)``.
 
-    Examples
-    --------
     >>> labels, position = rebuilt_labels([2.0, 1])
     >>> labels
     <IntegerArray>
@@ -115,18 +88,16 @@ def _texts(forms: Sequence[str]) -> ExtensionArray | None:
 
 
 def _numbers(forms: Sequence[Any]) -> ExtensionArray | None:
-    numbers = list(map(_exact, forms))
+    numbers = list(map(_number, forms))
     if all(isinstance(number, int) for number in numbers):
         for dtype in ("Int64", "UInt64"):
             bounds = np.iinfo(dtype.lower())
             if bounds.min <= min(numbers) and max(numbers) <= bounds.max:
                 return pd.array(np.array(numbers, dtype=dtype.lower()), dtype=dtype)
         return None
-    floats = list(map(_float, numbers))
-    if None not in floats:
-        return pd.array(np.array(floats, dtype=np.float64), dtype="Float64")
-    decimals = list(map(_decimal, numbers))
-    return None if None in decimals else _objects(decimals)
+    if all(map(_is_float, numbers)):
+        return pd.array(np.array(numbers, dtype=np.float64), dtype="Float64")
+    return None
 
 
 def _booleans(forms: Sequence[Any]) -> ExtensionArray:
@@ -182,13 +153,8 @@ _ARRAYS: Final[dict[str, Callable[[Sequence[Any]], ExtensionArray | None]]] = {
 
 
 def _value(form: Any) -> Any:
-    """Rebuild a single value from its form; None from that of a missing one, which a tuple may contain.
-
-    A pickle shows which texts are the same object. So equal ones always are.
-    """
+    """Rebuild a single value. A pickle shows which texts are the same object, so equal ones always are."""
     match form:
-        case None:
-            return None
         case str():
             return sys.intern(form)
         case ("boolean", truth):
@@ -199,45 +165,20 @@ def _value(form: Any) -> Any:
             return _array([form])[0]
         case ("interval", lower, upper, closed):
             return pd.Interval(_value(lower), _value(upper), closed=closed)
-        case ("tuple", *items):
-            return tuple(map(_value, items))
-        case ("bytes", digits):
-            return bytes.fromhex(digits)
-        case ("uuid", number):
-            return uuid.UUID(int=number)
-        case ("time of day", text):
-            return datetime.time.fromisoformat(text)
-    number = _exact(form)
-    if isinstance(number, int):
-        return number
-    return next((each for each in (_float(number), _decimal(number)) if each is not None), number)
+    return _number(form)
 
 
-def _exact(form: Any) -> int | float | Fraction:
-    """Convert a number to a whole number, a fraction, or infinity, whichever of them it is."""
-    if form in (math.inf, -math.inf):
-        return float(form)
-    fraction = Fraction(form)
-    return fraction.numerator if fraction.denominator == 1 else fraction
+def _number(form: int | float) -> int | float:
+    """Return a number as an int if it is whole, else as a float."""
+    return int(form) if isinstance(form, int) or form.is_integer() else form
 
 
-def _float(number: int | float | Fraction) -> float | None:
-    """Convert a number to a float, if that is exact."""
+def _is_float(number: int | float) -> bool:
+    """Whether a number is exactly a float."""
     try:
-        rounded = float(number)
+        return float(number) == number
     except OverflowError:
-        return None
-    return rounded if rounded == number else None
-
-
-def _decimal(number: int | float | Fraction) -> Decimal | None:
-    """Convert a number to a decimal, if 38 digits suffice."""
-    if isinstance(number, float):  # infinity
-        return Decimal(number)
-    try:
-        return _EXACT_DECIMALS.divide(Decimal(number.numerator), Decimal(number.denominator))
-    except decimal.Inexact:
-        return None
+        return False
 
 
 def _column(values: list[Any], dtype: Any) -> ExtensionArray:

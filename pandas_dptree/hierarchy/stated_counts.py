@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,9 +17,9 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, listed, quote
 from pandas_dptree.hierarchy.columns import collected, pick_columns
-from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, level_names
+from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, check_keys, level_names
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.hierarchy.values import canonical_codes, positions
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, key_form, positions
 
 __all__ = [
     "LARGEST",
@@ -170,6 +171,7 @@ def frame_facts(hierarchy: Domain | Tree, given: Any, name: NameOf, level: int |
     keys, numbers = _columns(given, domain.by, level)
     n_rows = len(next(iter(numbers.values())))
     encoded = [canonical_codes(key) for key in keys]
+    check_keys("known", domain.by, keys, [forms for _, forms in encoded])
     codes = [
         np.append(positions(forms, listed), -1)[code]
         for (code, forms), listed in zip(encoded, domain.forms, strict=False)
@@ -272,7 +274,7 @@ def _read_counts(column: pd.Series, absent: int, name_row: Callable[[int], str])
         odd = (numbers < 0) | (numbers > LARGEST) | (numbers != np.floor(numbers))
         read = np.where(missing, absent, np.where(odd, 0, numbers).astype(np.int64))
     else:
-        codes, forms = canonical_codes(column)
+        codes, forms = canonical_codes(column, form_of=_count_form)
         counts = [int(form) if _is_count(form) else LARGEST + 1 for form in forms]  # type: ignore[call-overload]
         read = np.array([*counts, absent], dtype=np.int64)[codes]
         odd = read > LARGEST
@@ -286,6 +288,13 @@ def _read_counts(column: pd.Series, absent: int, name_row: Callable[[int], str])
     return read
 
 
+def _count_form(value: Any) -> Hashable:
+    """Return the canonical form of a stated count, which may be a decimal or a fraction, unlike a key."""
+    if isinstance(value, Fraction) or (isinstance(value, Decimal) and value.is_finite()):
+        return int(value) if 0 <= value <= LARGEST and value == int(value) else UNKNOWN
+    return key_form(value)
+
+
 def _is_count(form: Hashable) -> bool:
     """Whether a canonical form is a whole number from 0 to `LARGEST`."""
-    return isinstance(form, (int, float, Fraction)) and 0 <= form <= LARGEST and form == int(form)
+    return isinstance(form, (int, float)) and 0 <= form <= LARGEST and form == int(form)

@@ -1,10 +1,10 @@
 """Equality of keys, whatever library and type they come in.
 
-Each value has a *canonical* form that depends on that value alone, never on the column around it. Two values
-are the same key if their canonical forms are equal. The canonical form of text and of numbers is the value
-itself; all others are tuples that begin with their kind. Numbers are equal by value across types, a date
-equals its midnight, a time is stored in nanoseconds, and True does not equal 1. Equality of these forms is an
-equivalence relation (Python's own is not), and the forms can be ordered. Values of any other type are
+Each value has a *canonical form* that depends on that value alone, never on the column around it. Two values
+are the same key if their forms are equal. Text and numbers are their own forms; all others are tuples that
+begin with their kind. Numbers are equal by value across types, a date equals its midnight, a time is stored
+in nanoseconds, and True does not equal 1. Equality of these forms is an equivalence relation (Python's own is
+not), and the forms can be ordered. Values of any other type, such as decimals, bytes or tuples, are
 *unknown*: they equal no label.
 """
 
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import datetime
 import math
-import uuid
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -26,8 +25,8 @@ import pandas as pd
 from pandas_dptree.hierarchy.columns import exact, python_values, text_column
 
 __all__ = [
-    "NANOSECONDS", "UNKNOWN", "canonical_codes", "finest_unit", "located", "normal_form",
-    "numbered_combinations", "positions", "sort_key",
+    "NANOSECONDS", "UNKNOWN", "canonical_codes", "finest_unit", "has_too_many_digits", "key_form", "located",
+    "normal_form", "numbered_combinations", "positions", "sort_key",
 ]  # fmt: skip
 
 IntArray = npt.NDArray[np.int64]
@@ -51,47 +50,45 @@ _PLAIN = {str, int, float, type(None), type(pd.NA), type(pd.NaT)}
 """Types among which Python's equality is an equivalence relation; subclasses may define another equality."""
 
 _MOST_DIGITS = 4_000
-"""Longer numbers are unknown: a decimal of a few characters can represent more digits than fit into memory,
-and Python refuses to print integers of more than 4300 digits."""
-
-_DEEPEST = 8
-"""Tuples nested deeper are unknown: comparing them could exhaust the stack."""
+"""Longer numbers are unknown: Python refuses to print integers of more than 4300 digits."""
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray, list[Hashable]]:
-    """Number the keys of a column.
+def key_form(value: Any) -> Hashable:
+    """Return the canonical form of a value, None if it is missing; never raises."""
+    try:
+        return _form(value)
+    except Exception:  # accessing an arbitrary object may raise anything
+        return UNKNOWN
 
-    Parameters
-    ----------
-    column : pandas.Series
-    sort : bool
-        Whether to number them in order, as ``groupby`` would: numbers before text, categories in their order,
-        missing last.
 
-    Returns
-    -------
-    codes : numpy.ndarray of int64, shape (len(column),)
-        The number of each row's key, or -1 if it is missing.
-    keys : list of hashable
-        The distinct canonical forms.
+def canonical_codes(
+    column: pd.Series, *, sort: bool = False, form_of: Callable[[Any], Hashable] = key_form
+) -> tuple[IntArray, list[Hashable]]:
+    """Number the keys of a column: the code of each row, -1 if missing, and the distinct canonical forms.
+
+    With `sort` they are in order, as with ``groupby``: numbers before text, categories in their order.
+    `form_of` gives the form of one value, which is the value itself for text and for numbers of few digits.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
-        inner, keys = canonical_codes(column.cat.categories.to_series())
+        inner, keys = canonical_codes(column.cat.categories.to_series(), form_of=form_of)
         return np.append(inner, -1)[column.cat.codes.to_numpy()], keys
     column = exact(column)
     if column.dtype != np.dtype(object):
         place, distinct = pd.factorize(column, sort=sort)
         if _is_plain(column.dtype):
-            values = python_values(distinct)
-            return place, list(map(_canonical, values)) if bytes in map(type, values) else values
-        forms = _canonical_array(pd.Series(distinct, dtype=column.dtype))
+            forms = python_values(distinct)
+            if bytes in map(type, forms):
+                forms = list(map(form_of, forms))
+        else:
+            forms = _forms_of_array(pd.Series(distinct, dtype=column.dtype), form_of)
     elif (types := set(map(type, column.to_numpy()))) <= _PLAIN:
-        place, values = _factorized(column.to_numpy(), only_text=types == {str})
-        forms = list(map(_canonical, values)) if int in types else values  # the others are canonical
+        place, forms = _factorized(column.to_numpy(), only_text=types == {str})
+        if int in types:  # the others are canonical
+            forms = list(map(form_of, forms))
     else:
-        forms = [_canonical(value) for value in column]
+        forms = list(map(form_of, column))
         place = np.arange(len(forms))
     keys = list(dict.fromkeys(form for form in forms if form is not None))
     if sort and column.dtype == np.dtype(object):
@@ -103,11 +100,10 @@ def canonical_codes(column: pd.Series, *, sort: bool = False) -> tuple[IntArray,
 
 
 def numbered_combinations(codes: Sequence[IntArray], sizes: Sequence[int]) -> tuple[IntArray, IntArray]:
-    """Number the combinations of codes, which are from -2 to below their sizes.
+    """Number the combinations of codes (from -2 to below their sizes): each row's number, and a row of each.
 
-    Returns the number of each row's combination, and a row of each combination. Grouping by one whole number
-    per row is faster than ``groupby``, most of all for categories. If there are more rows than possible
-    combinations, all of these are numbered; for one without rows the returned row is arbitrary.
+    If there are more rows than possible combinations, all of these are numbered; for one without rows the
+    returned row is arbitrary.
     """
     cell, n_cells = np.zeros(len(codes[0]), dtype=np.int64), 1
     for code, size in zip(codes, sizes, strict=True):
@@ -127,13 +123,7 @@ def numbered_combinations(codes: Sequence[IntArray], sizes: Sequence[int]) -> tu
 
 
 def located(column: pd.Series, keys: Sequence[Hashable]) -> IntArray:
-    """Find the keys of a column among distinct canonical forms.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (len(column),)
-        The position of each row's key, -1 if it is missing, -2 if it is not among `keys`.
-    """
+    """Find the position of each row's key among canonical forms: -1 if missing, -2 if not there."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return np.append(located(column.cat.categories.to_series(), keys), -1)[column.cat.codes.to_numpy()]
     codes, own = canonical_codes(column)
@@ -165,13 +155,11 @@ def sort_key(form: Hashable) -> tuple[Any, ...]:
     """Sort key for canonical forms of all kinds: numbers, text, then the other kinds by name."""
     if isinstance(form, tuple):
         return (2, *map(sort_key, form))
-    if form is None:  # within a tuple
-        return (-1,)
     return (1, form) if isinstance(form, str) else (0, form)
 
 
 def normal_form(form: Hashable) -> Hashable:
-    """Return the one representation of all forms that equal a form: 1 and 1.0 are the same number."""
+    """Return the one representation of all forms, of keys and units, that equal a form: 1 and 1.0 are one."""
     if isinstance(form, tuple):
         return tuple(map(normal_form, form))
     if isinstance(form, (int, float, Fraction)) and form not in (math.inf, -math.inf):
@@ -191,14 +179,6 @@ def finest_unit(nanoseconds: Sequence[int]) -> str | None:
 def _factorized(values: npt.NDArray[np.object_], *, only_text: bool) -> tuple[IntArray, list[Hashable]]:
     """Number plain values, of exactly the types in `_PLAIN`, by Python's equality, in order of appearance.
 
-    Returns
-    -------
-    place : numpy.ndarray of int64, shape (n,)
-        The number of each value, or -1 if it is missing.
-    distinct : list of hashable
-
-    Notes
-    -----
     If all values are texts, pandas hashes them as C strings. Up to 3.0.0 these end at the first
     NUL, and in every version so far a text with a lone surrogate is hashed by its repr. Different texts then
     get the same number, and the first of them replaces all: one record would change the keys of others. So
@@ -221,10 +201,10 @@ def _is_plain(dtype: Any) -> bool:
     return dtype.kind in "iu" or dtype in (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def _canonical_array(values: pd.Series) -> list[Hashable]:
+def _forms_of_array(values: pd.Series, form_of: Callable[[Any], Hashable]) -> list[Hashable]:
     """Return the canonical forms of values of one type other than object."""
     if values.dtype.kind not in "Mm":
-        return [_canonical(value) for value in values]
+        return list(map(form_of, values))
     kind = "duration" if values.dtype.kind == "m" else "time"
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         kind, values = "zoned time", values.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -237,15 +217,7 @@ def _canonical_array(values: pd.Series) -> list[Hashable]:
     ]
 
 
-def _canonical(value: Any) -> Hashable:
-    """Return the canonical form of a value, None if it is missing; never raises."""
-    try:
-        return _form(value)
-    except Exception:  # accessing an arbitrary object may raise anything
-        return UNKNOWN
-
-
-def _form(value: Any, depth: int = 0) -> Hashable:
+def _form(value: Any) -> Hashable:
     if value is None or value is pd.NA or value is pd.NaT:
         return None
     match value:
@@ -257,14 +229,12 @@ def _form(value: Any, depth: int = 0) -> Hashable:
         case bool() | np.bool_():
             return ("boolean", bool(value))
         case int() | np.integer():
-            return _number(int(value))
+            return UNKNOWN if has_too_many_digits(int(value)) else int(value)
         case float() | np.floating():
             number = float(value)
             return None if math.isnan(number) else number
-        case Decimal():
-            return _decimal(value)
-        case Fraction():
-            return _number(Fraction(value.numerator, value.denominator))
+        case Decimal():  # not a number is missing, as for pandas and Arrow
+            return None if value.is_nan() else UNKNOWN
         case pd.Timestamp():
             return ("time" if value.tz is None else "zoned time", _nanoseconds(value.asm8))
         case pd.Timedelta():
@@ -283,33 +253,13 @@ def _form(value: Any, depth: int = 0) -> Hashable:
             return ("period", value.freqstr, value.ordinal)
         case pd.Interval():
             ends = _form(value.left), _form(value.right)
-            return UNKNOWN if UNKNOWN in ends else ("interval", *ends, value.closed)
-        case tuple() if depth < _DEEPEST:
-            forms = tuple(_form(item, depth + 1) for item in value)
-            return UNKNOWN if UNKNOWN in forms else ("tuple", *forms)
-        case bytes():
-            return ("bytes", bytes.hex(value))
-        case uuid.UUID():
-            return ("uuid", value.int)
-        case datetime.time():
-            return ("time of day", datetime.time.isoformat(value))
+            return UNKNOWN if UNKNOWN in ends or None in ends else ("interval", *ends, value.closed)
     return UNKNOWN
 
 
-def _decimal(value: Decimal) -> Hashable:
-    """Convert a decimal to a fraction, because comparison of decimals depends on their context."""
-    if value.is_nan():
-        return None
-    if value.is_infinite():
-        return float(value)
-    if value and abs(value.adjusted()) > _MOST_DIGITS:
-        return UNKNOWN
-    return _number(Fraction(*value.as_integer_ratio()) if value else 0)
-
-
-def _number(value: int | Fraction) -> Hashable:
-    digits = max(value.numerator.bit_length(), value.denominator.bit_length()) * math.log10(2)
-    return UNKNOWN if digits > _MOST_DIGITS else value
+def has_too_many_digits(number: int) -> bool:
+    """Whether a number is so long that it is unknown."""
+    return number.bit_length() * math.log10(2) > _MOST_DIGITS
 
 
 def _microseconds(value: datetime.timedelta) -> int:

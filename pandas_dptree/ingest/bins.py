@@ -85,7 +85,7 @@ def _check_kind(dtype: Any, bins: Bins) -> None:
     elif bins.is_time:
         wanted = ["durations"]
     else:
-        wanted = ["numbers", "booleans", "text"]
+        wanted = ["numbers", "decimals", "booleans", "text"]
     kind = kind_of(dtype)
     if not may_hold_numbers(dtype) if kind == ANY else kind not in wanted and dtype != ALL_MISSING:
         raise ColumnsError(

@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.units import Key, Units, mixed
+from pandas_dptree.ingest.units import Key, Units, split_mix
 
 __all__ = ["bound_contributions", "kept_rows"]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-"""The step of SplitMix64: its words are ``mixed(seed + _STEP)``, ``mixed(seed + 2 * _STEP)``, …"""
+"""The step of SplitMix64: its words are ``split_mix(seed + _STEP)``, ``split_mix(seed + 2 * _STEP)``, …"""
 
 
 def kept_rows(
@@ -41,7 +41,7 @@ def kept_rows(
     if len(bounded):
         rank = bounded - np.repeat(first, rows)[bounded]
         unit = np.repeat(np.arange(len(rows)), rows)[bounded]
-        words = mixed(hashes[at[bounded]] + (rank + 1).astype(np.uint64) * _STEP)
+        words = split_mix(hashes[at[bounded]] + (rank + 1).astype(np.uint64) * _STEP)
         stays[at[bounded]] = bound_contributions(unit, words, max_contributions)
     return stays
 

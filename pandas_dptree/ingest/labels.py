@@ -6,10 +6,23 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from pandas_dptree.errors import ColumnsError, quote
-from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, kind_of
+from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, NO_KEYS, kind_of
 from pandas_dptree.hierarchy.levels.read_as import Labels
 
-__all__ = ["as_text", "check_labels"]
+__all__ = ["as_text", "check_key_types", "check_labels"]
+
+
+def check_key_types(types: Mapping[Hashable, Any], argument: str) -> None:
+    """Refuse columns of a type whose values are never keys; `types` are pandas or narwhals data types."""
+    kinds = {name: kind_of(dtype) for name, dtype in types.items()}
+    odd = {name: kind for name, kind in kinds.items() if kind in NO_KEYS}
+    if odd:
+        raise ColumnsError(
+            argument,
+            f"has keys of a type that cannot be a key ({', '.join(dict.fromkeys(odd.values()))})",
+            columns=odd,
+            hint="convert them to text or numbers.",
+        )
 
 
 def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) -> None:
@@ -18,6 +31,7 @@ def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) 
     `columns` maps the name of each column to its public labels and its pandas or narwhals data type;
     `argument` is the argument that has the columns.
     """
+    check_key_types({name: dtype for name, (_, dtype) in columns.items()}, argument)
     kinds = {
         name: (ANY if dtype == ALL_MISSING else kind_of(dtype), kind_of(wanted.labels.dtype))
         for name, (wanted, dtype) in columns.items()

@@ -14,6 +14,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.values import canonical_codes, numbered_combinations
 from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.labels import check_key_types
 from pandas_dptree.ingest.reading import in_threads
 from pandas_dptree.ingest.safe_errors import discreetly
 from pandas_dptree.ingest.scan.batches import Batch
@@ -32,6 +33,7 @@ def key_frame(frame: Any, by: Sequence[Hashable]) -> pd.DataFrame:
             'is "observed", but the frame can be read only once, and the keys are listed before the release.',
             hint="pass the public keys as a frame, or the records in one that can be read twice.",
         )
+    check_key_types(records.types(by), "frame")
     return discreetly(by, partial(_distinct_keys, records))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ def read_whole_numbers(column: pd.Series, wanted: WholeNumbers) -> tuple[UIntArr
         numbers[:-1][is_text], fits[:-1][is_text] = addresses(texts)
     for place in np.flatnonzero(~is_text).tolist():
         form = forms[place]
-        if isinstance(form, (int, float, Fraction)) and 0 <= form < 1 << wanted.width and form == int(form):
+        if isinstance(form, (int, float)) and 0 <= form < 1 << wanted.width and form == int(form):
             numbers[place], fits[place] = int(form), True
     return numbers[codes], fits[codes]
 

@@ -32,7 +32,7 @@ def check_prefixes(tree: object) -> None:
         raise ArgumentError(
             "tree",
             f"must describe prefixes, not be {kind_of_object(tree)}.",
-            hint='for example dpt.prefixes("ip", bits=[8, 16, 24, 32]); or name columns in `private_keys`.',
+            hint='for example dpt.prefixes("zip", chars=[1, 3, 5]); or name columns in `private_keys`.',
         )
 
 

@@ -20,10 +20,11 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations, sort_key
+from pandas_dptree.ingest.labels import check_key_types
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
-from pandas_dptree.ingest.units import form_hashes, mixed
+from pandas_dptree.ingest.units import form_hashes, split_mix
 
 __all__ = ["KeyNodes", "nodes_of_private_keys"]
 
@@ -89,6 +90,7 @@ def nodes_of_private_keys(frame: Any, tree: PrivateKeys, **bounding: Unpack[Boun
     records = opened(frame, tally, bounding)
     if tree.domain is not None:
         check_records(records, tree.domain)
+    check_key_types(records.types(tree.columns), "frame")
     return _nodes(tree, tallied(records, tally, bounding))
 
 
@@ -110,9 +112,9 @@ class PathRows(Rows):
         depends on these two alone.
         """
         leaf, *codes = self.place.T
-        hashes = mixed(leaf.astype(np.uint64))
+        hashes = split_mix(leaf.astype(np.uint64))
         for code, known in zip(codes, self.forms, strict=True):
-            hashes = mixed(hashes ^ np.append(form_hashes(known), np.uint64(0))[code])
+            hashes = split_mix(hashes ^ np.append(form_hashes(known), np.uint64(0))[code])
         number, distinct = pd.factorize(hashes)
         example = np.empty(len(distinct), dtype=np.int64)
         example[number] = np.arange(len(number))

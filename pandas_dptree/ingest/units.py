@@ -1,21 +1,25 @@
 """Privacy units of any type as canonical words, and their keyed hash. Secret: nothing here may leave.
 
-Two units are the same if the canonical forms of their values are equal (`hierarchy.values`), whatever
-column, batch or partition they come in: 7, 7.0 and ``Decimal(7)`` are one unit. Each form has exactly one
+Two units are the same if the canonical forms of their values are equal, whatever column, batch or partition
+they come in: 7, 7.0 and ``Decimal(7)`` are one unit. The forms are those of keys (`hierarchy.values`), and
+further ones for decimals, fractions, bytes, UUIDs, times of day and tuples. Each form has exactly one
 encoding as 64-bit words, and units are compared by these words, never by a hash: a hash of 64 bits would
 merge two of 30 million units with probability 2.4e-5, which pure differential privacy does not have.
 
 - A whole number between -2**63 and 2**63 is one word.
 - A text is its UTF-8 bytes.
-- Any other form is the ASCII text of its normal form, in which equal numbers are equal fractions.
+- Any other form is the ASCII text of its normal form, in which equal numbers are equal ratios.
 
 Bytes are followed by a byte 1 and filled up with zeros, so no two sequences of bytes have the same words.
 """
 
 from __future__ import annotations
 
+import datetime
+import uuid
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -24,11 +28,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.hierarchy.columns import arrow_of, exact, text_column
-from pandas_dptree.hierarchy.hash_tables import Texts
+from pandas_dptree.hierarchy.hash_tables import ByteStrings
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
+from pandas_dptree.hierarchy.values import (
+    UNKNOWN,
+    canonical_codes,
+    has_too_many_digits,
+    key_form,
+    normal_form,
+)
 
-__all__ = ["Key", "Units", "form_hashes", "mixed", "units_of"]
+__all__ = ["Key", "Units", "form_hashes", "split_mix", "unit_form", "units_of"]
 
 UIntArray = npt.NDArray[np.uint64]
 
@@ -40,6 +50,12 @@ _WHOLE, _TEXT, _OTHER = range(3)
 
 _WORD = 8
 """Bytes of a word."""
+
+_LARGEST_EXPONENT = 4_000
+"""Larger decimals are no unit: a few characters can represent more digits than fit into memory."""
+
+_DEEPEST = 8
+"""Tuples nested deeper are no unit: comparing them could exhaust the stack."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -65,16 +81,16 @@ class Units:
         **Privacy** does not depend on the quality of this hash, nor on its key: see `contribution_bounding`.
         """
         n_rows, n_words = self.words.shape
-        masks = mixed(
+        masks = split_mix(
             key[0] + (np.arange(n_words, dtype=np.uint64) * np.uint64(4) + np.uint64(self.kind + 1))
         )
         if n_words > n_rows:  # a long text, whose words need not be taken one by one
-            state = mixed(self.words ^ masks).sum(axis=1, dtype=np.uint64) + key[1]
+            state = split_mix(self.words ^ masks).sum(axis=1, dtype=np.uint64) + key[1]
         else:
             state = np.full(n_rows, key[1], dtype=np.uint64)
             for word, mask in zip(self.words.T, masks, strict=True):
-                state += mixed(word ^ mask)
-        return mixed(state)
+                state += split_mix(word ^ mask)
+        return split_mix(state)
 
     def numbers(self, hashes: UIntArray) -> IntArray:
         """Number the units from 0, shape (n_rows,): equal numbers for equal words, and only for these."""
@@ -87,7 +103,7 @@ class Units:
         return np.asarray(exact_number.reshape(-1), dtype=np.int64)
 
 
-def mixed(words: UIntArray) -> UIntArray:
+def split_mix(words: UIntArray) -> UIntArray:
     """Mix the bits of each word: the bijection of SplitMix64 (Steele, Lea and Flood 2014)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -133,7 +149,7 @@ def _pieces(column: pd.Series) -> Iterator[tuple[IntArray, Units]]:
     elif column.dtype.kind in "iuf":
         yield from _numbers(column)
         return
-    codes, forms = canonical_codes(column)
+    codes, forms = canonical_codes(column, form_of=unit_form)
     yield from _spread(_of_forms(forms), codes, len(forms))
 
 
@@ -172,6 +188,42 @@ def _numbers(column: pd.Series) -> Iterator[tuple[IntArray, Units]]:
         yield rows[rest[at]], units
 
 
+def unit_form(value: Any) -> Hashable:
+    """Return the canonical form of a unit, None if missing, `UNKNOWN` if it cannot be one; never raises."""
+    try:
+        return _form(value)
+    except Exception:  # accessing an arbitrary object may raise anything
+        return UNKNOWN
+
+
+def _form(value: Any, depth: int = 0) -> Hashable:
+    match value:
+        case Decimal() if value.is_infinite():
+            return float(value)
+        case Decimal() if not value.is_nan():  # comparison of decimals depends on their context
+            if value and abs(value.adjusted()) > _LARGEST_EXPONENT:
+                return UNKNOWN
+            return _number(Fraction(value) if value else Fraction())
+        case Fraction():
+            return _number(Fraction(value.numerator, value.denominator))
+        case tuple() if depth < _DEEPEST:
+            forms = tuple(_form(item, depth + 1) for item in value)
+            return UNKNOWN if UNKNOWN in forms else ("tuple", *forms)
+        case bytes():
+            return ("bytes", bytes.hex(value))
+        case uuid.UUID():
+            return ("uuid", value.int)
+        case datetime.time():
+            return ("time of day", datetime.time.isoformat(value))
+    return key_form(value)
+
+
+def _number(value: Fraction) -> Hashable:
+    """Return a fraction, which equals whole numbers and floats of its value; not one of too many digits."""
+    long = any(map(has_too_many_digits, (value.numerator, value.denominator)))
+    return UNKNOWN if long else value
+
+
 def _whole(values: npt.NDArray[np.int64]) -> Units:
     return Units(_WHOLE, np.ascontiguousarray(values).view(np.uint64)[:, None])
 
@@ -186,7 +238,7 @@ def _of_forms(forms: Sequence[Hashable]) -> Iterator[tuple[IntArray, Units]]:
     for kind in (_TEXT, _OTHER):
         places = np.flatnonzero(kinds == kind)
         if len(places):
-            encoded = Texts.of([_encoded(forms[place], kind) for place in places.tolist()])
+            encoded = ByteStrings.of([_encoded(forms[place], kind) for place in places.tolist()])
             for rows, units in _of_texts(kind, encoded):
                 yield places[rows], units
 
@@ -223,12 +275,12 @@ def _arrow_texts(native: Any) -> Iterator[tuple[IntArray, Units]]:
         present = np.arange(len(chunk))
         if chunk.null_count:
             present = np.flatnonzero(chunk.is_valid().to_numpy(zero_copy_only=False))
-        for rows, units in _of_texts(_TEXT, Texts.of_arrow(chunk).part(present)):
+        for rows, units in _of_texts(_TEXT, ByteStrings.of_arrow(chunk).part(present)):
             yield start + present[rows], units
         start += len(chunk)
 
 
-def _of_texts(kind: int, texts: Texts) -> Iterator[tuple[IntArray, Units]]:
+def _of_texts(kind: int, texts: ByteStrings) -> Iterator[tuple[IntArray, Units]]:
     """Encode sequences of bytes as words, one item for each number of words."""
     anywhere = texts.anywhere
     sizes = texts.lengths // _WORD + 1

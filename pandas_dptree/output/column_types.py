@@ -27,10 +27,7 @@ import importlib
 import json
 import math
 import re
-import uuid
 from collections.abc import Callable, Collection, Sequence
-from decimal import Decimal
-from fractions import Fraction
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -76,13 +73,8 @@ _MISSING: Final[dict[str, Any]] = {"NaN": math.nan, "None": None, "NA": pd.NA, "
 
 _VALUES: Final[dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
     float: ("float", repr, float),
-    Decimal: ("decimal", str, Decimal),
-    Fraction: ("fraction", str, Fraction),
     datetime.date: ("date", datetime.date.isoformat, datetime.date.fromisoformat),
     datetime.datetime: ("datetime", datetime.datetime.isoformat, datetime.datetime.fromisoformat),
-    datetime.time: ("time", datetime.time.isoformat, datetime.time.fromisoformat),
-    bytes: ("bytes", bytes.hex, bytes.fromhex),
-    uuid.UUID: ("uuid", str, uuid.UUID),
 }
 """For types of Python objects that JSON does not have: name, conversion to text, and back."""
 
@@ -92,13 +84,7 @@ _SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number
 
 
 def encode(column: pd.Series) -> tuple[Any, Cells]:
-    """Describe the type of a column as JSON, and its values as text.
-
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If `decode` would not restore the type and each value exactly. The message is safe to show.
-    """
+    """Describe the type of a column as JSON, and its values as text, or refuse to."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _encode_categories(column)
@@ -161,13 +147,7 @@ def is_plain_text(kind: Any) -> bool:
 
 
 def encode_value(value: object) -> Any:
-    """Describe a single value, such as the name of a column, as JSON.
-
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If `decode_value` would not restore it exactly.
-    """
+    """Describe a single value, such as the name of a column, as JSON, or refuse it."""
     encoded: Any
     if value is None or type(value) in (str, bool, int):
         encoded = value

@@ -15,7 +15,7 @@ has the precision :math:`p = \infty`, and so V = 0, whatever its level spends. N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,6 @@ from pandas_dptree.planning.known_counts import Flags
 __all__ = [
     "level_variances",
     "level_variances_and_vjp",
-    "node_variances_and_vjp",
     "unrelated_variances_and_vjp",
 ]
 
@@ -53,32 +52,20 @@ def level_variances_and_vjp(
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
     """Return the mean variance of each level, and its vector-Jacobian product by the precisions.
 
-    Precisions are 0 where nothing is measured, inf where the values are known; kinds of nodes that the orbits
-    call known have the precision inf in any case. The product maps weights u of the levels to the gradient of
-    ``sum(u * means)``.
+    Precisions, and so means, have the shape (n_levels, n_batch). They are 0 where nothing is measured, inf
+    where the values are known; kinds of nodes that the orbits call known have the precision inf in any case.
+    The product maps weights u of the levels to the gradient of ``sum(u * means)``.
     """
-    means, node_vjp = node_variances_and_vjp(orbits, [level[None] for level in precisions])
-    return means, lambda weights: np.stack([level.sum(axis=0) for level in node_vjp(weights)])
-
-
-def node_variances_and_vjp(
-    orbits: Orbits, precisions: Sequence[FloatArray]
-) -> tuple[FloatArray, Callable[[FloatArray], list[FloatArray]]]:
-    """Return the mean variance of each level, and its vector-Jacobian product by the kinds' precisions.
-
-    As `level_variances_and_vjp`, but `precisions` has, for each level, the shape (n_kinds, n_batch) or (1,
-    n_batch). The means have the shape (n_levels, n_batch). The gradient is with respect to the common
-    precision of all nodes of a kind: for each level shape (n_kinds, n_batch), 0 for a kind that is known.
-    """
+    measured = [level[None] for level in precisions]
     if orbits.has_known:
-        precisions = [
-            np.where(known, np.inf, level) for known, level in zip(orbits.known, precisions, strict=True)
+        measured = [
+            np.where(known, np.inf, level) for known, level in zip(orbits.known, measured, strict=True)
         ]
     with np.errstate(divide="ignore"):
-        below, subtree = [], [1 / precisions[-1]]
+        below, subtree = [], [1 / measured[-1]]
         for level in reversed(range(orbits.depth)):
             below.append(orbits.sum_children(level, subtree[-1]))
-            subtree.append(1 / (precisions[level] + 1 / below[-1]))
+            subtree.append(1 / (measured[level] + 1 / below[-1]))
     below, subtree = below[::-1], subtree[::-1]
     final, ratios, kept = [subtree[0]], [], []
     for level in range(orbits.depth):
@@ -92,7 +79,7 @@ def node_variances_and_vjp(
     ]
     means = np.stack([(part * variance).sum(axis=0) for part, variance in zip(parts, final, strict=True)])
 
-    def vjp(weights: FloatArray) -> list[FloatArray]:
+    def vjp(weights: FloatArray) -> FloatArray:
         # The two passes backwards. d_* is the derivative with respect to the quantity named.
         d_final = weights[-1] * parts[-1]
         d_subtree, d_below = [], []
@@ -105,11 +92,11 @@ def node_variances_and_vjp(
         d_subtree, d_below = d_subtree[::-1], d_below[::-1]
         d_here, gradient = d_final, []
         for level in range(orbits.depth):
-            gradient.append(-(subtree[level] ** 2 * d_here))
+            gradient.append(-(subtree[level] ** 2 * d_here).sum(axis=0))
             d_family = d_below[level] + d_here * _ratio(subtree[level], below[level]) ** 2
             d_here = d_subtree[level] + orbits.copies[level] * orbits.spread(level, d_family)
-        gradient.append(-(subtree[-1] ** 2 * d_here))
-        return gradient
+        gradient.append(-(subtree[-1] ** 2 * d_here).sum(axis=0))
+        return np.stack(gradient)
 
     return means, vjp
 

@@ -136,15 +136,19 @@ class PlanOptions(TypedDict, total=False):
         Split | PrivateSplit | Mapping[Hashable, float],
         Option(
             "optimal",
-            '{"optimal", "uniform", "geometric", "doubling"} or mapping',
+            '{"optimal", "uniform", "geometric"} or mapping',
             "How to divide the privacy budget among the levels.",
-            "A mapping gives each level's share by name; shares must sum to 1, and levels left out get 0. "
-            'With private keys and implicit trees only ``"uniform"`` (the smallest '
-            'nodes found have the same size on all levels), ``"doubling"`` (each level gets twice the share '
-            "of the one above, which finds the smallest nodes on the deepest level), a mapping with all "
-            'shares above 0, or ``"optimal"``: the better of these two, averaged over the levels, and '
-            "doubling for truncated Laplace noise on up to four private levels.",
+            "A mapping gives each level's share by name; shares must sum to 1, and levels left out get 0.",
             flag="--split",
+            with_private_keys=(
+                '{"optimal", "uniform", "geometric", "doubling"} or mapping',
+                "A mapping gives each level's share by name; shares must sum to 1, and levels left out get "
+                '0. With private keys and implicit trees only ``"uniform"`` (the smallest nodes found have '
+                'the same size on all levels), ``"doubling"`` (each level gets twice the share of the one '
+                "above, which finds the smallest nodes on the deepest level), a mapping with all shares "
+                'above 0, or ``"optimal"``: the better of these two, averaged over the levels, and doubling '
+                "for truncated Laplace noise on up to four private levels.",
+            ),
         ),
     ]
     level_weights: Annotated[
@@ -262,7 +266,7 @@ class PlanOptions(TypedDict, total=False):
     ]
 
 
-_NAMES = ", ".join(f'"{name}"' for name in (*MECHANISMS, "truncated_laplace"))
+_NAMES = ", ".join(f'"{name}"' for name in MECHANISMS)
 
 
 class NoisyOptions(PlanOptions, total=False):
@@ -272,15 +276,20 @@ class NoisyOptions(PlanOptions, total=False):
         Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative,
         Option(
             "auto",
-            f"{{{_NAMES}}}, AdditiveNoise or Multiplicative",
+            f"{{{_NAMES}}} or AdditiveNoise",
             "The distribution of the noise.",
             '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
-            "differential privacy. `Multiplicative` gives counts with bounded relative error instead. With "
-            'private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are certain, '
-            '``"gaussian"``, which finds smaller nodes where many levels matter alike, or ``"auto"``: the '
-            "one whose smallest count shown with probability 0.95 is smaller, averaged over the levels. For "
-            "distributions only names.",
+            "differential privacy. For distributions only names.",
             flag="--mechanism",
+            with_private_keys=(
+                f'{{{_NAMES}, "truncated_laplace"}}, AdditiveNoise or Multiplicative',
+                '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
+                "differential privacy. `Multiplicative` gives counts with bounded relative error instead. "
+                'With private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are '
+                'certain, ``"gaussian"``, which finds smaller nodes where many levels matter alike, or '
+                '``"auto"``: the one whose smallest count shown with probability 0.95 is smaller, averaged '
+                "over the levels.",
+            ),
         ),
     ]
 

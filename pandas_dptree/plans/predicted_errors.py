@@ -38,25 +38,20 @@ def predicted_alpha_rmse(
     *,
     continuous: bool = False,
 ) -> FloatArray:
-    r"""Compute the alpha-RMSE of noisy counts, at given true counts.
+    r"""Compute the alpha-RMSE of noisy counts at given true counts, from the noise's `squared_excess`.
 
-    With :math:`t = \alpha |z|`, it is the root of :math:`\mathrm{E}\max(|X| - t, 0)^2`, for which each kind
-    of noise has its formula: see `AdditiveNoise.squared_excess`. It falls as the count grows. The largest is
-    that of an empty node: the standard error of the noise for every alpha.
+    **Privacy**: a function of public parameters and of the given counts.
 
     Parameters
     ----------
     noise : AdditiveNoise
         `Laplace()` or `Gaussian()`.
-    noise_scales : array_like of float
-        Scales from 1e-3 to 1e12, or inf where nothing is measured.
-    truth : array_like
-        True counts z; both arrays are broadcast.
+    noise_scales, truth : array_like of float
+        Scales from 1e-3 to 1e12, or inf where nothing is measured; and true counts. Both are broadcast.
     alpha : float
-        The tolerated relative error, at least 0. With 0, this is the standard error.
+        The tolerated relative error, at least 0.
     continuous : bool
-        Whether to use the continuous distribution of that scale, which approximates the discrete one from
-        scale 10 on.
+        Whether to use the continuous distribution of that scale, which is close from scale 10 on.
 
     Returns
     -------
@@ -72,15 +67,10 @@ def predicted_alpha_rmse(
     -----
     Exact to 10 digits except for discrete Gaussian noise from scale 10 on, where the sum is replaced by an
     integral with two corrections (Euler and Maclaurin): its square is then accurate to within
-    :math:`2 \cdot 10^{-8}\sigma^2`.
-
-    **Privacy**: a function of public parameters and of the given counts. **Source**: Ghazi et al., 2023,
-    Definition 1.4.
+    :math:`2 \cdot 10^{-8}\sigma^2`. **Source**: Ghazi et al., 2023, Definition 1.4.
 
     Examples
     --------
-    A tolerance of a twentieth does not affect empty nodes, but much reduces the error of large ones:
-
     >>> from pandas_dptree import Laplace
     >>> predicted_alpha_rmse(Laplace(), 10.0, [0, 100, 1000], alpha=0.05).round(3).tolist()
     [14.136, 11.009, 1.16]
@@ -112,15 +102,15 @@ def estimate_alpha_rmse(
 
     .. math:: \mathrm{E}\max(|Y| - t, 0)^2 = \mathrm{E}\max(|N| - t, 0)^2 + 2 b^2 P(|Y| > t).
 
+    **Privacy**: a function of public parameters and of the given counts.
+
     Parameters
     ----------
-    variances, fourth_cumulants : array_like
-        Of the errors: for example of least squares, from `propagate` and `estimate_cumulants`. Cumulants are
-        clipped to between 0 and those of Laplace variables of the same variance.
-    truth : array_like
-        True counts z. All three arrays are broadcast.
+    variances, fourth_cumulants, truth : array_like
+        Moments of the errors, and true counts; all three are broadcast. Cumulants are clipped to between 0
+        and those of Laplace variables of the same variance.
     alpha : float
-        The tolerated relative error, at least 0. With 0, this is the standard error.
+        The tolerated relative error, at least 0.
 
     Returns
     -------
@@ -138,8 +128,6 @@ def estimate_alpha_rmse(
     several Laplace variables, equal or not, the error is less than 0.6 % of the standard error. Noise of a
     scale near one count or below adds the error of treating it as continuous. Estimates that are kept from
     being negative are not covered: they are better at small counts.
-
-    **Privacy**: a function of public parameters and of the given counts.
 
     Examples
     --------
@@ -180,14 +168,10 @@ def accuracy_from_rmse(
 
     Parameters
     ----------
-    rmse : array_like
-        The alpha-RMSE of each node, or the largest of them.
-    alpha : float
-        The alpha of that RMSE.
-    wider_alpha : float
-        The :math:`\alpha'` of the tolerance, above alpha.
-    thresholds : array_like
-        The :math:`\tau` of each node, above 0, or the least of them. Both arrays are broadcast.
+    rmse, thresholds : array_like
+        The alpha-RMSE and the :math:`\tau > 0` of each node, or the largest and the least; broadcast.
+    alpha, wider_alpha : float
+        The alpha of that RMSE, and the larger :math:`\alpha'` of the tolerance.
 
     Returns
     -------
@@ -226,14 +210,13 @@ def relative_error_from_rmse(rmse: npt.ArrayLike, alpha: float, kappa: float) ->
     ----------
     rmse : array_like
         The alpha-RMSE of each node.
-    alpha : float
-        The alpha of that RMSE.
-    kappa : float
-        The smoothing factor, above 0.
+    alpha, kappa : float
+        The alpha of that RMSE, and the smoothing factor, above 0.
 
     Returns
     -------
     numpy.ndarray
+        The bound for each node.
 
     Raises
     ------

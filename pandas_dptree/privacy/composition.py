@@ -26,10 +26,17 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.privacy.simulated_gaussian import (
+    ROUNDINGS,
+    SimulatedGaussian,
+    Smoothing,
+    continuous_delta,
+    simulation,
+    smoothing_of,
+)
 
 __all__ = [
     "GaussianProfile",
-    "SimulatedGaussian",
     "gaussian_delta",
     "joint_gaussian_delta",
     "laplace_delta",
@@ -44,7 +51,6 @@ _FAILED = 2.0**-102  # 2.0e-31: above both tails together, 2 * (e**(-12**2 / 2) 
 _LONGEST_SHIFT = 512  # a Laplace loss with more values is replaced by randomised response
 _MANY_VALUES = 2**13  # sums of losses with at most so many values are listed, not put on a grid
 _FINENESS = 0.035  # the grid widens the summed loss by about 0.035**2 / 6 = 0.02 % of its variance
-_ROUNDINGS = 2**10  # per mass before any summing (exponents end at 745), and for a final sum
 _CLOSE = 1e-4  # a delta short by twice this fraction wastes less than 1e-5 of the noise
 
 
@@ -55,14 +61,6 @@ class _Loss(NamedTuple):
     masses: FloatArray  # their probabilities
     failed: float  # the probability without a value
     roundings: int  # the relative error of each mass is at most this times 2**-52
-
-
-class _Smoothing(NamedTuple):
-    """A continuous Gaussian mechanism that simulates discrete ones up to a factor of the masses."""
-
-    mu: float  # distance between neighbours in standard deviations
-    log_upper: float  # the real mass is at most e**log_upper times the simulated one ...
-    log_ratio: float  # ... and at least e**(log_upper - log_ratio) times
 
 
 def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
@@ -83,7 +81,7 @@ def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sens
     shifts = _shifts(sensitivity) or (sensitivity.l1,)
     losses = [_laplace_loss(scale, shift) for scale in scales.tolist() for shift in shifts]
     width = math.sqrt(math.fsum(loss.values[0] ** 2 for loss in losses))
-    return _delta(epsilon, losses, width, _Smoothing(0.0, 0.0, 0.0))
+    return _delta(epsilon, losses, width, Smoothing(0.0, 0.0, 0.0))
 
 
 def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
@@ -106,7 +104,7 @@ def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sen
     shifts = _shifts(sensitivity)
     smooth = scales >= (_EXACT_BELOW if shifts else 0.0)
     moves = len(shifts) or min(sensitivity.l1, sensitivity.l2_squared)
-    smoothing = _smoothing(scales[smooth], moves, sensitivity.l2_squared, width)
+    smoothing = smoothing_of(scales[smooth], moves, sensitivity.l2_squared, width)
     if smoothing is None:
         return concentrated
     losses = [_gaussian_loss(scale, shift) for scale in scales[~smooth].tolist() for shift in shifts]
@@ -133,7 +131,7 @@ def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLik
 
     precision = inverse_sum(np.zeros(len(variances)))
     concentrated = zcdp_delta(precision / 2, epsilon)
-    smoothing = _simulation(variances, inverse_sum, moves, 1, math.sqrt(precision))
+    smoothing = simulation(variances, inverse_sum, moves, 1, math.sqrt(precision))
     return concentrated if smoothing is None else min(concentrated, _delta(epsilon, [], 0.0, smoothing))
 
 
@@ -152,50 +150,13 @@ class GaussianProfile:
         exact = [(scale, shift) for scale, shift in moved if scale < _EXACT_BELOW]
         smooth = np.array([each for each in moved if each[0] >= _EXACT_BELOW]).reshape(-1, 2)
         width = math.sqrt(math.fsum((shift / scale) ** 2 for scale, shift in moved))
-        simulation = SimulatedGaussian(smooth[:, 0], smooth[:, 1])
-        self._smoothing = simulation.smoothing(float(smooth[:, 1] ** 2 @ simulation.inverse_variances))
+        simulated = SimulatedGaussian(smooth[:, 0], smooth[:, 1])
+        self._smoothing = simulated.smoothing(float(smooth[:, 1] ** 2 @ simulated.inverse_variances))
         self._loss = _summed_loss([_gaussian_loss(scale, shift) for scale, shift in exact], width)
 
     def delta(self, epsilon: float) -> float:
         """Return the delta at an epsilon, rounded up."""
         return _delta_of_sum(epsilon, self._loss, self._smoothing)
-
-
-class SimulatedGaussian:
-    r"""Continuous Gaussian noise that simulates discrete Gaussian noise, whatever the counts move by.
-
-    Counts that move by d are at the distance :math:`\mu = (\sum_i d_i^2 v_i)^{1/2}`, with the
-    :math:`v_i = 1 / (\sigma_i^2 - \tau_i^2)` of `inverse_variances`. As no noise is chosen anew for another
-    move, delta is a function of :math:`\mu` alone. The kernels are chosen for counts that move by `shifts`;
-    they are valid for any other move.
-    """
-
-    inverse_variances: FloatArray
-
-    def __init__(self, noise_scales: FloatArray, shifts: FloatArray) -> None:
-        """Choose the kernels."""
-        variances = noise_scales**2
-        width = math.sqrt(math.fsum(shifts**2 / variances)) or 1.0
-        kernels = _kernels(variances, 1, width)
-        self._exists = bool((kernels <= 0.9 * variances).all())
-        kernels = np.minimum(kernels, 0.9 * variances)
-        self.inverse_variances = 1 / (variances - kernels) * (1 + 2**-48)
-        self._log_upper = self._log_ratio = 0.0
-        if self._exists:
-            self._log_upper, self._log_ratio = _simulation_cost(variances, kernels, 1)
-
-    def smoothing(self, mu_squared: float) -> _Smoothing:
-        """Return the simulation of a move at a distance."""
-        return _Smoothing(math.sqrt(mu_squared) * (1 + 2**-48), self._log_upper, self._log_ratio)
-
-    def delta(self, epsilons: FloatArray, mu_squared: FloatArray) -> FloatArray:
-        """Return the delta at each epsilon and squared distance, rounded up; 1 if the noise is too small."""
-        if not self._exists:
-            return np.ones(len(epsilons))
-        mu = np.sqrt(mu_squared) * (1 + 2**-48)
-        left = epsilons - 2.0**-44 * np.abs(epsilons) - self._log_ratio
-        delta = _continuous_delta(left, mu) * math.exp(self._log_upper) * (1 + 2.0**-52 * _ROUNDINGS)
-        return np.asarray(np.minimum(1.0, delta + 2.0**-200))
 
 
 def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:
@@ -243,7 +204,7 @@ def _laplace_loss(scale: float, shift: int) -> _Loss:
     x = np.arange(shift + 1.0)  # noise of 0 or less, 1, ..., shift - 1, shift or more
     masses = np.exp(-x / scale) / (1 + math.exp(-1 / scale))
     masses[1:-1] *= -math.expm1(-1 / scale)
-    return _Loss((shift - 2 * x) / scale, masses, 0.0, _ROUNDINGS)
+    return _Loss((shift - 2 * x) / scale, masses, 0.0, ROUNDINGS)
 
 
 def _gaussian_loss(scale: float, shift: int) -> _Loss:
@@ -251,7 +212,7 @@ def _gaussian_loss(scale: float, shift: int) -> _Loss:
     reach = math.floor(_TAIL * scale)
     x = np.arange(-reach, reach + 1.0)
     masses = np.exp(-((x / scale) ** 2) / 2)  # divided below by too small a sum, which only raises them
-    return _Loss(shift * (shift + 2 * x) / (2 * scale**2), masses / masses.sum(), _FAILED, _ROUNDINGS)
+    return _Loss(shift * (shift + 2 * x) / (2 * scale**2), masses / masses.sum(), _FAILED, ROUNDINGS)
 
 
 def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
@@ -271,54 +232,7 @@ def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
     return ()
 
 
-def _smoothing(scales: FloatArray, moves: int, l2_squared: int, width: float) -> _Smoothing | None:
-    r"""Return continuous Gaussian noise that simulates discrete Gaussian noise; None if there is none.
-
-    Kernels of variance :math:`\tau^2` leave :math:`\sigma^2 - \tau^2` to the continuous noise. For each count
-    that moves they cost a factor between :math:`1 - u` and :math:`1 + u + t^2/(1 - t)` (Lemma 3 of the
-    documentation page), where :math:`t = 2\sum_m q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, and u is the
-    same sum with :math:`q^{2 - \tau^2/\sigma^2}`. Every :math:`\tau` is valid; this one about balances the
-    two costs.
-    """
-    return _simulation(
-        scales**2, lambda kernels: math.fsum(1 / (scales**2 - kernels)), moves, l2_squared, width
-    )
-
-
-def _simulation(
-    variances: FloatArray,
-    inverse_sum: Callable[[FloatArray], float],
-    moves: int,
-    l2_squared: int,
-    width: float,
-) -> _Smoothing | None:
-    """Return the simulation of levels from their smallest variances; larger ones cost less."""
-    kernels = _kernels(variances, moves, width)
-    if (kernels > 0.9 * variances).any():  # the remaining variance would be small and inexact
-        return None
-    mu = math.sqrt(l2_squared * inverse_sum(kernels)) * (1 + 2**-48)
-    return _Smoothing(mu, *_simulation_cost(variances, kernels, moves))
-
-
-def _kernels(variances: FloatArray, moves: int, width: float) -> FloatArray:
-    """Return the variance of each level's kernel."""
-    return np.asarray(np.log(np.maximum(16 * np.pi**2 * moves * variances / width, 20.0)) / (4 * np.pi**2))
-
-
-def _simulation_cost(variances: FloatArray, kernels: FloatArray, moves: int) -> tuple[float, float]:
-    """Return the logarithms of A and R, rounded up, if `moves` counts of each level move."""
-    t, u = _theta(kernels), _theta(kernels * (2 - kernels / variances))
-    up, down = -np.log1p(-u), np.log1p(u + t**2 / (1 - t))
-    return moves * math.fsum(up) * (1 + 2**-40), moves * math.fsum(up + down) * (1 + 2**-40)
-
-
-def _theta(variances: FloatArray) -> FloatArray:
-    r"""Return :math:`2\sum_{m \ge 1} q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, rounded up."""
-    q = np.exp(-2 * np.pi**2 * variances)
-    return np.asarray(2 * q / (1 - q**3) * (1 + 2**-40))  # since m**2 >= 1 + 3 * (m - 1)
-
-
-def _delta(epsilon: float, losses: Sequence[_Loss], width: float, smoothing: _Smoothing) -> float:
+def _delta(epsilon: float, losses: Sequence[_Loss], width: float, smoothing: Smoothing) -> float:
     r"""Return the delta of independent losses together with simulated Gaussian noise, rounded up.
 
     A value of a loss is off by less than :math:`2^{-50}` of the loss's largest; epsilon is lowered by that.
@@ -334,13 +248,13 @@ def _summed_loss(losses: Sequence[_Loss], width: float) -> tuple[_Loss, float]:
     return total, math.fsum(np.abs(loss.values).max() for loss in losses)
 
 
-def _delta_of_sum(epsilon: float, summed: tuple[_Loss, float], smoothing: _Smoothing) -> float:
+def _delta_of_sum(epsilon: float, summed: tuple[_Loss, float], smoothing: Smoothing) -> float:
     """Return the delta of a summed loss together with simulated Gaussian noise, rounded up."""
     total, largest = summed
     slack = 2.0**-44 * (abs(epsilon) + largest)
     left = epsilon - slack - smoothing.log_ratio - total.values
-    expected = float(total.masses @ _continuous_delta(left, smoothing.mu))
-    relative = 2.0**-52 * (total.roundings + len(total.values) + _ROUNDINGS)
+    expected = float(total.masses @ continuous_delta(left, smoothing.mu))
+    relative = 2.0**-52 * (total.roundings + len(total.values) + ROUNDINGS)
     bound = (expected * math.exp(smoothing.log_upper) + total.failed) * (1 + relative)
     return min(1.0, bound + 2.0**-200)  # 2**-200 covers underflow, times e**600
 
@@ -389,30 +303,6 @@ def _on_grid(loss: _Loss, step: float) -> tuple[int, FloatArray]:
     np.add.at(masses, index, loss.masses * (1 - upper))
     np.add.at(masses, index + 1, loss.masses * upper)
     return first, masses
-
-
-def _continuous_delta(epsilon: FloatArray, mu: FloatArray | float) -> FloatArray:
-    r"""Return the delta of continuous Gaussian noise if counts move by mu standard deviations, rounded up.
-
-    Balle and Wang (2018, Theorem 8):
-    :math:`\Phi(\mu/2 - \epsilon/\mu) - e^\epsilon\,\Phi(-\mu/2 - \epsilon/\mu)`, and by symmetry
-    :math:`\delta(-\epsilon) = 1 - e^{-\epsilon} + e^{-\epsilon}\delta(\epsilon)`.
-    """
-    delta = np.zeros_like(epsilon)
-    if np.any(mu > 0):
-        mu = np.maximum(mu, 2.0**-500)  # no distance is as good as a tiny one
-        size = np.minimum(np.abs(epsilon), mu * (mu + 100))  # from there on, delta is below e**-5000
-        near, far = size / mu - mu / 2, size / mu + mu / 2
-        tail = _upper_tail(near)
-        delta = np.maximum(tail - np.exp(np.minimum(size, 600.0)) * _upper_tail(far), 0)
-        delta += 2.0**-46 * (1 + far**2 + size) * tail  # a tail at z is off by less than 2**-48 * (1 + z**2)
-    below = np.minimum(epsilon, 0)
-    return np.asarray(-np.expm1(below) + np.exp(below) * delta)
-
-
-def _upper_tail(z: FloatArray) -> FloatArray:
-    """Return the probability that a standard normal variable exceeds z."""
-    return np.fromiter(map(math.erfc, (z / math.sqrt(2)).tolist()), np.float64, len(z)) / 2
 
 
 def _checked(epsilon: float, noise_scales: npt.ArrayLike) -> tuple[float, FloatArray]:

@@ -69,9 +69,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.privacy.composition import GaussianProfile, SimulatedGaussian
+from pandas_dptree.privacy.composition import GaussianProfile
 from pandas_dptree.privacy.discrete_gaussian import log_upper_tail
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.simulated_gaussian import SimulatedGaussian
 
 __all__ = ["exposure", "gated_delta", "gated_zcdp", "worse_order"]
 

@@ -23,10 +23,14 @@ def addresses(as_text: bool) -> tuple[pd.DataFrame, PrefixTree]:
     a, b, c = (rng.zipf(1.3, N_ROWS) % 256 for _ in range(3))
     d = rng.integers(0, 256, N_ROWS)
     if not as_text:
-        return pd.DataFrame({"ip": a << 24 | b << 16 | c << 8 | d}), prefixes("ip", bits=[8, 16, 24, 32])
+        return pd.DataFrame({"ip": a << 24 | b << 16 | c << 8 | d}), prefixes(
+            "ip", bits=[8, 16, 24, 32], notation="ipv4"
+        )
     octets = zip(*(octet.tolist() for octet in (a, b, c, d)), strict=True)
     texts = [f"{a}.{b}.{c}.{d}" for a, b, c, d in octets]
-    return pd.DataFrame({"ip": pd.Series(texts, dtype="str")}), prefixes("ip", bits=[8, 16, 24, 32])
+    return pd.DataFrame({"ip": pd.Series(texts, dtype="str")}), prefixes(
+        "ip", bits=[8, 16, 24, 32], notation="ipv4"
+    )
 
 
 def numbers() -> tuple[pd.DataFrame, PrefixTree]:

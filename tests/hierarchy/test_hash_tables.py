@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pandas_dptree.hierarchy import hash_tables
-from pandas_dptree.hierarchy.hash_tables import DenseTable, HashTable, Texts, TextTable, WholeTable
+from pandas_dptree.hierarchy.hash_tables import ByteStrings, DenseTable, HashTable, TextTable, WholeTable
 from tests.helpers_cases import each
 
 FACTOR = int(hash_tables._FACTOR)
@@ -17,7 +17,7 @@ LENGTHS = [0, 1, 7, 8, 9, 16, 31, 32, 33, 39, 40, 41, 80]
 @pytest.fixture
 def known_hash(monkeypatch):
     """Let the hash of all tables be known, so that numbers can be chosen by their hashes."""
-    monkeypatch.setattr(hash_tables, "_drawn", lambda: np.uint64(0))
+    monkeypatch.setattr(hash_tables, "_salt", lambda: np.uint64(0))
 
 
 def hashed_to(hash):
@@ -33,7 +33,7 @@ def with_one_hash(n, length, random):
         *words, _ = random.integers(0, 2**64, length // 8, dtype=np.uint64).tolist()
         state = length * FACTOR % 2**64
         for word in words:
-            state = int(hash_tables.mixed(np.array([state ^ word], dtype=np.uint64))[0])
+            state = int(hash_tables.spread_bits(np.array([state ^ word], dtype=np.uint64))[0])
         texts.append(b"".join(word.to_bytes(8, "little") for word in [*words, state ^ wanted]))
     return texts
 
@@ -51,7 +51,7 @@ def of_numbers(table, wanted):
 
 
 def of_texts(table, wanted):
-    return table.find(Texts.of(wanted))
+    return table.find(ByteStrings.of(wanted))
 
 
 @each("n", [0, 1, 2, 100])
@@ -74,8 +74,8 @@ def test_numbers_in_a_narrow_range(least):
 def test_texts_with_equal_hashes(known_hash, length):
     random = np.random.default_rng(length)
     alike = with_one_hash(60, length, random)
-    table = TextTable(Texts.of(alike[:30]))
-    hashes = hash_tables._hashes(table._own, Texts.of(alike).lengths, Texts.of(alike).words())
+    table = TextTable(ByteStrings.of(alike[:30]))
+    hashes = hash_tables._hashes(table._salt, ByteStrings.of(alike).lengths, ByteStrings.of(alike).words())
     assert len(set(hashes.tolist())) == 1
     almost = [text[:-1] for text in alike] + [text[:-1] + bytes([text[-1] ^ 1]) for text in alike]
     wanted = random.permutation(np.array([*alike, *almost, b"", b"x" * 99], dtype=object)).tolist()
@@ -90,7 +90,7 @@ def test_texts_that_are_almost_equal(seed):
     texts = [bytes(random.choice([0, 97, 255], length).tolist()) for length in random.choice(LENGTHS, 200)]
     labels = list(dict.fromkeys(texts[: 10 * (seed % 5)]))
     for wanted in (texts, [b""] * 3, [text for text in texts if len(text) == 8]):
-        check(TextTable(Texts.of(labels)), labels, wanted, of_texts)
+        check(TextTable(ByteStrings.of(labels)), labels, wanted, of_texts)
 
 
 def n_comparisons(monkeypatch, search):
@@ -110,10 +110,10 @@ def n_comparisons(monkeypatch, search):
 def test_nobody_can_choose_labels_that_take_long_to_find(monkeypatch):
     """Without a hash of its own for each table, 100,000 such labels took three minutes."""
     numbers = np.array([hashed_to(place) for place in range(2000)], dtype=np.uint64)
-    texts = Texts.of(with_one_hash(500, 24, np.random.default_rng(0)))
+    texts = ByteStrings.of(with_one_hash(500, 24, np.random.default_rng(0)))
     for own, of_these, of_those in [(0, 2001, 501), (0x1234567890ABCDEF, 99, 99)]:
-        monkeypatch.setattr(hash_tables, "_drawn", lambda own=own: np.uint64(own))
+        monkeypatch.setattr(hash_tables, "_salt", lambda own=own: np.uint64(own))
         assert n_comparisons(monkeypatch, lambda: WholeTable(numbers).find(numbers)) <= of_these
         assert n_comparisons(monkeypatch, lambda: TextTable(texts).find(texts)) <= of_those
     monkeypatch.undo()
-    assert len({int(hash_tables._drawn()) for _ in range(9)}) == 9
+    assert len({int(hash_tables._salt()) for _ in range(9)}) == 9

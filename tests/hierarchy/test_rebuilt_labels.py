@@ -1,13 +1,10 @@
 """Labels of released keys show nothing but these keys."""
 
 import datetime
-import decimal
 import itertools
 import math
 import pickle
-import uuid
 from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -65,9 +62,8 @@ def test_labels_have_the_forms_they_are_made_of(values, order):
 
 KINDS = [
     st.text(max_size=3), st.integers(), st.integers(0, 2**64 - 1), st.floats(allow_nan=False),
-    st.decimals(allow_nan=False), st.fractions(), st.booleans(), st.dates(), st.datetimes(),
-    st.datetimes(timezones=st.just(datetime.UTC)), st.timedeltas(), st.times(), st.uuids(),
-    st.binary(max_size=2), st.tuples(st.integers(0, 2), st.text(max_size=1)),
+    st.booleans(), st.dates(), st.datetimes(),
+    st.datetimes(timezones=st.just(datetime.UTC)), st.timedeltas(),
     st.integers(-(10**5), 10**5).map(lambda ordinal: pd.Period(ordinal=ordinal, freq="M")),
     st.lists(st.floats(allow_nan=False), min_size=2, max_size=2).map(lambda ends: pd.Interval(*sorted(ends))),
     st.lists(st.integers(), min_size=2, max_size=2).map(lambda ends: pd.Interval(*sorted(ends))),
@@ -100,7 +96,7 @@ def naive(*texts, unit="ns"):
     [
         (["b", "a", ""], TEXT),
         (["a\x00", "a"], TEXT),
-        ([3, 1.0, Decimal(2)], "Int64"),
+        ([3, 1.0, 2], "Int64"),
         ([-(2**63), 2**63 - 1], "Int64"),
         ([0, 2**64 - 1], "UInt64"),
         ([-1, 2**63], object),
@@ -110,11 +106,8 @@ def naive(*texts, unit="ns"):
         ([0.5, 1], "Float64"),
         ([math.inf, -math.inf, 1], "Float64"),
         ([5e-324, 2**53, 1e308], "Float64"),
-        ([Fraction(1, 4), Decimal("0.5")], "Float64"),
         ([0.5, 2**53 + 1], object),
         ([0.5, 10**400], object),
-        ([Decimal("0.1"), Decimal(1)], object),
-        ([Fraction(1, 3)], object),
         ([True, False], "boolean"),
         ([True, 1], object),
         ([datetime.date(2024, 2, 29)], "datetime64[ns]"),
@@ -143,10 +136,6 @@ def naive(*texts, unit="ns"):
          "interval[datetime64[ns, UTC], right]"),
         ([pd.Interval(pd.Timedelta(0), pd.Timedelta(1))], "interval[timedelta64[ns], right]"),
         ([pd.Interval(pd.Timedelta(0), pd.Timedelta(1)), pd.Interval(0, 1)], object),
-        ([datetime.time(9)], object),
-        ([uuid.UUID(int=1)], object),
-        ([b"a"], object),
-        ([("a", 1)], object),
         (["a", 1], object),
     ],
 )  # fmt: skip
@@ -165,13 +154,7 @@ def test_text_that_arrow_cannot_hold():
 @each(
     "values, labels",
     [
-        ([Decimal("0.10"), 2, Decimal("Infinity")], [Decimal("0.1"), Decimal(2), Decimal("Infinity")]),
-        ([Fraction(1, 3), 0.5, Fraction(1, 10), 2.0, -math.inf],
-         [-math.inf, Decimal("0.1"), Fraction(1, 3), 0.5, 2]),
-        (["a", 1.0, 0.5, Fraction(1, 10), True], [Decimal("0.1"), 0.5, 1, "a", True]),
-        ([(1.0, None, (True, "a")), ()], [(), (1, None, (True, "a"))]),
-        ([b"b", uuid.UUID(int=1), datetime.time(9, 30, tzinfo=datetime.UTC)],
-         [b"b", datetime.time(9, 30, tzinfo=datetime.UTC), uuid.UUID(int=1)]),
+        (["a", 1.0, 0.5, -math.inf, True], [-math.inf, 0.5, 1, "a", True]),
         ([datetime.date(2024, 1, 1), datetime.timedelta(1), pd.Period("2024", "Y"), pd.Interval(0.0, 0.5)],
          [pd.Timedelta(days=1), pd.Interval(0, 0.5), pd.Period("2024", "Y"), pd.Timestamp("2024-01-01")]),
         ([pd.Timestamp("2024-01-01 09:00", tz="Asia/Tokyo"), 1], [1, pd.Timestamp("2024-01-01", tz="UTC")]),
@@ -183,25 +166,16 @@ def test_objects_are_plain_values(values, labels):
     assert list(map(repr, rebuilt)) == list(map(repr, labels))
 
 
-def test_what_decimal_arithmetic_rounds_to_does_not_matter():
-    with decimal.localcontext() as context:
-        context.prec, context.traps[decimal.Inexact] = 2, True
-        labels = check([Fraction(123456789, 10**9), Fraction(1, 5)])
-    assert labels.tolist() == [Decimal("0.123456789"), Decimal("0.2")]
-
-
 @each("others", [[], [0.5], [0.5, 2**53 + 1], ["a"]])
 @each(
     "within",
     [
         lambda number: number,
-        lambda number: ("tuple", number),
-        lambda number: ("tuple", ("tuple", number, "a"), None),
         lambda number: ("interval", number, 9, "right"),
     ],
 )
 def test_equal_forms_have_the_same_labels(within, others):
-    same = [[0, 1], [-0.0, 1.0], [0.0, Fraction(1)], [Fraction(0), 1]]
+    same = [[0, 1], [-0.0, 1.0], [0.0, 1], [0, 1.0]]
     assert len({tuple(map(within, each)) for each in same}) == 1
     pickles = {pickle.dumps(rebuilt_labels([*map(within, each), *others])[0]) for each in same}
     assert len(pickles) == 1
@@ -217,11 +191,11 @@ def columns_of_numbers():
     yield pd.Series([1, 2, 77.5], dtype="Float64")
     yield pd.Series([2, 1, 77], dtype="category")
     yield pd.Series(pd.Categorical([2.0, 1.0], categories=[77.5, 2.0, 1.0]))
-    yield objects([Decimal(1), Fraction(2), "77", None])
+    yield objects([1.0, 2, Decimal(77), "77", None])
     yield objects([2.0, 1, 77])
     yield pd.Series(pd.arrays.SparseArray([1, 0, 2]))
     pyarrow = pytest.importorskip("pyarrow")
-    for kind in (pyarrow.int8(), pyarrow.float32(), pyarrow.decimal128(5, 2)):
+    for kind in (pyarrow.int8(), pyarrow.float32()):
         plain = pyarrow.array([1, 2, 77], type=kind)
         yield pd.Series(pd.arrays.ArrowExtensionArray(pyarrow.chunked_array([plain])))
     encoded = pyarrow.array([77, 2, 1]).dictionary_encode()
@@ -275,7 +249,7 @@ def test_a_pickle_does_not_show_which_texts_were_the_same_object():
     assert text is not copy
     first, second = (
         pd.DataFrame({place: made_column(rebuilt_labels([form])[0]) for place, form in enumerate(forms)})
-        for forms in ([text, ("tuple", text, text), text], [text, ("tuple", copy, text), copy])
+        for forms in ([text, text, text], [text, copy, copy])
     )
     assert pickle.dumps(first) == pickle.dumps(second)
 
@@ -293,7 +267,7 @@ def test_without_keys_the_type_is_always_the_same():
     [
         ["b", "a"], [1, 2], [2**63], [0.5, math.inf], [True], [datetime.date(2024, 2, 29)],
         [pd.Timestamp(1, tz="UTC")], [datetime.timedelta(1)], [pd.Period("2024", "M")], [pd.Interval(0, 1)],
-        [Decimal("0.1"), 2], [b"a"], [datetime.time(9)], [datetime.datetime.max], [],
+        [datetime.datetime.max], [],
     ],
 )  # fmt: skip
 def test_parquet_files_restore_the_keys(values, tmp_path):

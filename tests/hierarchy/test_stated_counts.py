@@ -198,7 +198,7 @@ def test_a_released_table_is_read_as_it_is():
 
 def test_keys_are_the_same_whatever_holds_them():
     domain = Domain.from_frame(pd.DataFrame({"year": [2023, 2024]}), by=["year"])
-    for keys in ([2024.0], [Decimal(2024)], pd.array([2024], dtype="Int64")):
+    for keys in ([2024.0], pd.array([2024], dtype="Int64")):
         known = Known.read(domain, pd.DataFrame({"year": keys, "count": [3]}))
         assert quote(known)[1] == [(0,), 3]
 
@@ -269,7 +269,7 @@ def test_large_numbers_stay_whole():
         (frame(state=[None], county=["King"], count=[1]), "state=None, county='King'|state=nan"),
         (frame(state=["WY"], county=[None], city=["Taft"], count=[1]), "state='WY', county=.*, city='Taft'"),
         (frame(state=[1], count=[1]), "state=1"),
-        (frame(state=[object()], count=[1]), "state=an object"),
+        (frame(state=[object()], count=[1]), "holds an object"),
         ({"county": pd.Series([1], index=pd.MultiIndex.from_tuples([("CA", None)]))}, "list: state='CA'"),
         ({"state": frame(state=["CA"], county=["Kern"], count=[1])}, "list: state='CA', county='Kern'"),
         # other forms

@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import uuid
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -79,6 +80,7 @@ def test_on_forms_equality_is_an_equivalence():
 @given(values=st.lists(zoo(), max_size=8))
 def test_forms_have_one_order(values):
     known = [form(value) for value in values] + FORMS[:: len(FORMS) // 12]
+    known = [one for one in known if one is not None]
     keys = [sort_key(one) for one in known]
     for (one, here), (other, there) in itertools.product(zip(known, keys, strict=True), repeat=2):
         assert (here < there) + (there < here) + (one == other) == 1
@@ -88,13 +90,12 @@ def test_forms_have_one_order(values):
 @each(
     "same",
     [
-        [1, 1.0, np.int8(1), np.float32(1), Decimal("1.00"), Fraction(1), Number.ONE],
+        [1, 1.0, np.int8(1), np.float32(1), Number.ONE],
         [True, np.True_],
-        [0, 0.0, -0.0, Decimal("-0"), Decimal("0E+999999999999999999")],
-        [0.5, Decimal("0.5"), Fraction(1, 2), np.float16(0.5)],
-        [float("inf"), Decimal("Infinity"), np.float32("inf")],
+        [0, 0.0, -0.0],
+        [0.5, np.float16(0.5)],
+        [float("inf"), np.float32("inf")],
         ["a", np.str_("a"), Word.A],
-        [b"1", np.bytes_(b"1")],
         [datetime.date(2024, 2, 29), datetime.datetime(2024, 2, 29), pd.Timestamp("2024-02-29"),
          np.datetime64("2024-02-29"), np.datetime64("2024-02-29", "ns")],
         [np.datetime64("2024-02-29", "W"), np.datetime64("2024-02-29", "W").astype("M8[D]")],
@@ -106,7 +107,6 @@ def test_forms_have_one_order(values):
         [datetime.timedelta(hours=-42), np.timedelta64(-6, "7h"), np.timedelta64(-3, "14h")],
         [datetime.date(1990, 1, 1), np.datetime64(2, "10Y"), np.datetime64(20, "12M")],
         [pd.Interval(0, 1), pd.Interval(0.0, 1.0)],
-        [(1, None), (1.0, np.nan), (np.int64(1), pd.NA)],
         [None, np.nan, pd.NaT, pd.NA, Decimal("NaN"), Decimal("sNaN"), np.datetime64("NaT", "D")],
     ],
 )  # fmt: skip
@@ -117,9 +117,9 @@ def test_what_is_the_same_key(same):
 @each(
     "different",
     [
-        [1, True, "1", b"1", (1,), np.timedelta64(1, "ns"), np.datetime64(1, "ns"), None],
+        [1, True, "1", np.timedelta64(1, "ns"), np.datetime64(1, "ns"), None],
         [2**53, 2**53 + 1],
-        [0.1, Decimal("0.1"), np.float32(0.1)],
+        [0.1, np.float32(0.1)],
         ["", " ", None, "None", "nan"],
         ["é", "e\u0301"],
         [pd.Timestamp("2024-02-29"), pd.Timestamp("2024-02-29", tz="UTC"), "2024-02-29",
@@ -137,8 +137,8 @@ def test_what_is_another_key(different):
 
 @each(
     "value",
-    [[], {}, {1}, object(), Hostile(), 1j, Shade.DARK, DEEP, (1, []), (Hostile(),), np.array([1]), 10**5000,
-     Decimal("1E+999999999999999999"), Decimal("1E-999999999999999999"), Fraction(1, 10**5000),
+    [[], {}, {1}, object(), Hostile(), 1j, Shade.DARK, (), (1,), DEEP, np.array([1]), 10**5000, Decimal(1),
+     Decimal("0.1"), Decimal("Infinity"), Fraction(1, 2), b"1", uuid.UUID(int=1), datetime.time(9),
      np.array([1]).view("m8")[0], np.timedelta64(1, "Y"), np.timedelta64(2**62, "W"),
      np.datetime64(2**62, "25s"), pd.Interval(0, 10**5000)],
 )  # fmt: skip
@@ -148,13 +148,6 @@ def test_what_is_no_key(value):
 
 def test_text_that_cannot_be_hashed_is_its_text():
     assert form(HostileText("a")) == "a"
-
-
-def test_text_that_a_subclass_makes_of_a_value_does_not_matter():
-    lying_time = type("LyingTime", (datetime.time,), {"isoformat": lambda _: "noon"})
-    lying_bytes = type("LyingBytes", (bytes,), {"hex": lambda _: "noon"})
-    assert form(lying_time(9)) == form(datetime.time(9))
-    assert form(lying_bytes(b"a")) == form(b"a")
 
 
 def test_sorting_is_that_of_groupby():

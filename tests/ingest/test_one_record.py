@@ -5,7 +5,6 @@ on what stands around it, one record more or less changes its own contribution a
 whole and in parts, and what is read of each record must be the same.
 """
 
-import datetime
 import enum
 import math
 import uuid
@@ -29,6 +28,7 @@ from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.contributions import LeafTally, leaf_totals
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.prefixes import sorted_keys
+from pandas_dptree.ingest.units import unit_form
 from pandas_dptree.privacy.quantity import Quantity
 from tests.helpers_cases import each
 from tests.helpers_random import words
@@ -288,7 +288,7 @@ ROW = Quantity.of("row", (0, MOST_ROWS), 1)
 VALUE = Quantity.of("c", (-4, 4), 0.25)
 ALL = Domain.from_frame(pd.DataFrame({"all": ["x"]}), by=["all"])
 ROWS = Domain.from_frame(pd.DataFrame({"row": range(MOST_ROWS)}), by=["row"])
-ADDRESSES = dpt.prefixes("c", bits=[4, 10], width=32)
+ADDRESSES = dpt.prefixes("c", bits=[4, 10], notation="ipv4")
 INITIALS = dpt.prefixes("c", chars=[1], alphabet="aA1é")
 DAYS = {"start": "1970-01-01", "end": "1972-12-31"}
 TABLE = pd.DataFrame(
@@ -307,9 +307,8 @@ DERIVED = {
 DOMAINS = {name: derived_domain(by) for name, by in DERIVED.items()}
 PUBLIC = [
     "", "a", "a\0", "A", "é", "1", "a" * 40, "\ud800", "2024-02-29", 0, 1, 2**53, 2**53 + 1, 2**62, 2**63 - 1,
-    2**64 - 1, 0.1, math.inf, True, False, Decimal("0.50"), Decimal("123456.78"), b"a", b"\xff",
-    uuid.UUID(int=1), datetime.time(0), pd.Timestamp(0), pd.Timestamp(1), pd.Timestamp(0, tz="UTC"),
-    pd.Timedelta(1), pd.Timedelta(1, "ms"), pd.Period("1970-01", "M"), pd.Interval(0, 1), (1,),
+    2**64 - 1, 0.1, 0.5, math.inf, True, False, pd.Timestamp(0), pd.Timestamp(1), pd.Timestamp(0, tz="UTC"),
+    pd.Timedelta(1), pd.Timedelta(1, "ms"), pd.Period("1970-01", "M"), pd.Interval(0, 1),
 ]  # fmt: skip
 KEYS = Domain.from_frame(pd.DataFrame({"c": objects(PUBLIC)}), by=["c"])
 BINS = {
@@ -377,9 +376,9 @@ def reading(frame, readers):
 
 @cache
 def form_alone(kind, place):
-    """Give the key of a value in a frame of its own; None for what is no unit."""
+    """Give the form of a value in a frame of its own; None for what is no unit."""
     pool, build = KINDS[kind]
-    [form] = values_read(build([pool[place]]), "c", forms_of)
+    [form] = values_read(build([pool[place]]), "c", partial(forms_of, form_of=unit_form))
     return form
 
 

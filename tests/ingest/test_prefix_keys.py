@@ -12,7 +12,7 @@ from pandas_dptree.ingest.readers import read_column
 from tests.helpers_implicit import exact
 from tests.strategies import objects, zoo
 
-ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32])
+ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
 ZIPS = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
 
 
@@ -38,7 +38,7 @@ def test_each_object_is_read_separately_and_none_raises(values, tree):
 
 
 def test_numbers_of_every_type_give_the_same_keys():
-    tree, values = prefixes("x", bits=[2, 4]), [0, 5, 15, 5]
+    tree, values = prefixes("x", bits=[2, 4], notation="number"), [0, 5, 15, 5]
     expected = exact(pd.DataFrame({"x": values}), tree)
     for dtype in (
         "int8",

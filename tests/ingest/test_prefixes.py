@@ -14,7 +14,7 @@ from tests.helpers_random import fixed_words
 from tests.strategies import objects
 
 polars = pytest.importorskip("polars")
-ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32])
+ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
 ZIPS = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
 
 

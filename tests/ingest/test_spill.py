@@ -76,7 +76,7 @@ def test_packets_come_back_in_their_buckets(tmp_path_factory, added, most, seed)
 def test_rows_of_every_kind_are_stored(monkeypatch):
     monkeypatch.setattr(spill, "_IN_MEMORY", 0)
     units = Units(2, np.ones((2, 1), dtype=np.uint64))
-    forms = (["unused", "a", ("bytes", "00")],)
+    forms = (["unused", "a", ("period", "M", 0)],)
     path = PathRows(np.array([[0, 1], [1, -1]]), forms=forms)
     with Buckets(1) as buckets:
         buckets.add([(0, Packet(units, path)), (0, Packet(units, Rows(np.array([b"\1", b"\1\2"]))))])

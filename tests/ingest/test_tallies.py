@@ -30,7 +30,7 @@ TALLIES = {
     "sums of few of many": LeafTally(WIDE, (X, COUNT)),
     "bins": BinTally(bins_of((0, 8)), DOMAIN),
     "bins of everyone": BinTally(bins_of((0, 8)), None),
-    "bits": PrefixTally(dpt.prefixes("y", bits=[2, 64])),
+    "bits": PrefixTally(dpt.prefixes("y", bits=[2, 64], notation="number")),
     "texts": PrefixTally(dpt.prefixes("k", chars=[1, 2], alphabet="abc")),
     "private keys": PathTally(PrivateKeys(columns=("p", "q"))),
     "private keys below": PathTally(PrivateKeys(columns=("p", "q"), domain=DOMAIN)),

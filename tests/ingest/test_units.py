@@ -1,7 +1,8 @@
-"""Units are the same if and only if their keys are, in columns of whatever type."""
+"""Units are the same if and only if their forms are, in columns of whatever type."""
 
 import datetime
 import sys
+import uuid
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pandas_dptree as dpt
 from pandas_dptree.hierarchy import columns as columns_module
 from pandas_dptree.hierarchy.values import UNKNOWN
 from pandas_dptree.ingest import units as units_module
-from pandas_dptree.ingest.units import Units, form_hashes, units_of
+from pandas_dptree.ingest.units import Units, form_hashes, unit_form, units_of
 from tests.helpers_cases import each
 from tests.helpers_reading import encoded_units, forms_of
-from tests.strategies import ODD_VALUES, objects, zoo
+from tests.strategies import DEEP, ODD_VALUES, Hostile, objects, zoo
 
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
@@ -106,7 +108,7 @@ def check(columns):
     """Check, over all pairs of values in any columns, that units are equal if and only if their forms are."""
     unit_of, form_of = {}, {}
     for column in columns:
-        for form, unit in zip(forms_of(column), encoded_units(column), strict=True):
+        for form, unit in zip(forms_of(column, unit_form), encoded_units(column), strict=True):
             assert (form is None) == (unit is None)
             if form is not None:
                 assert unit_of.setdefault(form, unit) == unit
@@ -114,7 +116,7 @@ def check(columns):
     return len(unit_of)
 
 
-def test_units_are_equal_if_and_only_if_their_keys_are():
+def test_units_are_equal_if_and_only_if_their_forms_are():
     alone = [objects([value]) for value in VALUES]
     assert check([*COLUMNS.values(), *alone, objects(VALUES[::-1])]) > 100
 
@@ -140,6 +142,62 @@ def test_any_values_are_encoded_alike_in_any_company(values, more):
     columns = [objects(values), objects([*more, *values]), *(objects([value]) for value in values)]
     check(columns)
     assert encoded_units(columns[0]) == encoded_units(columns[1])[len(more) :]
+
+
+@each(
+    "same",
+    [
+        [1, 1.0, np.int8(1), Decimal("1.00"), Fraction(1)],
+        [0, -0.0, Decimal("-0"), Decimal("0E+999999999999999999")],
+        [0.5, Decimal("0.5"), Fraction(1, 2), np.float16(0.5)],
+        [float("inf"), Decimal("Infinity")],
+        [b"1", np.bytes_(b"1"), type("LyingBytes", (bytes,), {"hex": lambda _: "noon"})(b"1")],
+        [datetime.time(9), type("LyingTime", (datetime.time,), {"isoformat": lambda _: "noon"})(9)],
+        [(1, None), (1.0, np.nan), (np.int64(1), pd.NA), (Decimal(1), Decimal("NaN"))],
+        [None, np.nan, Decimal("NaN"), Decimal("sNaN")],
+    ],
+)
+def test_what_is_the_same_unit(same):
+    assert {unit_form(value) for value in same} == {unit_form(same[0])} != {UNKNOWN}
+
+
+def test_what_is_another_unit():
+    different = [
+        1,
+        "1",
+        b"1",
+        (1,),
+        True,
+        0.1,
+        Decimal("0.1"),
+        Fraction(1, 3),
+        uuid.UUID(int=1),
+        datetime.time(1),
+    ]
+    known = [unit_form(value) for value in different]
+    assert len(set(known)) == len(known) and UNKNOWN not in known
+
+
+@each(
+    "value",
+    [DEEP, (1, []), (Hostile(),), Decimal("1E+999999999999999999"), Decimal("1E-999999999999999999"),
+     Fraction(1, 10**5000)],
+)  # fmt: skip
+def test_what_is_no_unit(value):
+    assert unit_form(value) == UNKNOWN
+
+
+@each("person", [uuid.UUID(int=5), Decimal("12.50"), b"passport 7", ("ward 3", 12)])
+def test_a_person_of_any_type_is_one_person(person):
+    """Of 20 visits of one person, as many are kept as the bound says; of a person in another type, too."""
+    others = [uuid.UUID(int=6), Decimal("12.51"), b"passport 8", ("ward 3", 13)]
+    frame = pd.DataFrame({"unit": objects([person] * 20 + others * 20), "place": "a"})
+    domain = pd.DataFrame({"place": ["a"]})
+    for most in (1, 3):
+        counts = dpt.tree_counts(
+            frame, ["place"], domain=domain, privacy_unit="unit", max_contributions=most, epsilon=1e9
+        )
+        assert counts["count"].tolist() == [most * 5] * 2
 
 
 def test_the_encodings_are_these():
@@ -218,7 +276,7 @@ def test_long_units_are_hashed_as_the_same_units_among_others():
 
 
 def test_units_with_equal_hashes_have_numbers_of_their_own(monkeypatch):
-    monkeypatch.setattr(units_module, "mixed", np.zeros_like)
+    monkeypatch.setattr(units_module, "split_mix", np.zeros_like)
     for _, units in units_of(objects([f"{n % 5:09}" for n in range(20)])):
         number = units.numbers(units.hashes(KEY))
         assert len(units.words) == 20 and number.max() == 4

@@ -3,10 +3,7 @@
 import datetime
 import importlib.util
 import json
-import uuid
 import zoneinfo
-from decimal import Decimal
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -171,7 +168,7 @@ def test_an_interval_is_written_as_by_pandas():
     [
         ["b", "a", "", "\x00"], [3, 1], [0.5, -0.0], [True, False], ["total", 1, "1", ("a", 1)],
         pd.to_datetime(["2024-01-01", "2023-01-01"]), pd.interval_range(0, 2), pd.to_timedelta(["2h", "1D"]),
-        pd.period_range("2024-01", periods=2, freq="M"), [Decimal("1.50"), Decimal(2)], [],
+        pd.period_range("2024-01", periods=2, freq="M"), [],
     ],
 )  # fmt: skip
 @each("ordered", [True, False])
@@ -186,9 +183,8 @@ def test_categories_keep_their_order(categories, ordered):
 
 
 VALUES = [
-    1, "1", 1.0, True, "True", -0.0, 0.0, float("inf"), 2**200, Decimal("1.50"), Decimal("1.5"),
-    Fraction(1, 3), datetime.date(2024, 1, 1), "2024-01-01", datetime.datetime(2024, 1, 1), datetime.time(9),
-    b"a", "b'a'", datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), uuid.UUID(int=5), (1, "a"), (),
+    1, "1", 1.0, True, "True", -0.0, 0.0, float("inf"), 2**200, datetime.date(2024, 1, 1), "2024-01-01",
+    datetime.datetime(2024, 1, 1), datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), (1, "a"), (),
     (True, (None, 2.5)), pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-01", tz="Asia/Tokyo"),
     pd.Timedelta("1D"), pd.Period("2024-01", "M"), pd.Interval(0, 1), pd.Interval(2**60 + 1, 2**60 + 3),
     pd.Interval(0.5, 1.0), np.int64(1), np.uint8(1), np.bool_(True), np.float32(0.1), None,
@@ -205,10 +201,9 @@ def test_objects_of_many_types():
 def test_columns_of_pyarrow():
     arrow = pytest.importorskip("pyarrow")
     for values, kind in [
-        (["a", "", None], arrow.large_string()), ([1.5, None], arrow.float64()), ([b"a"], arrow.binary()),
-        ([datetime.date(2024, 1, 1), None], arrow.date32()), ([datetime.time(9)], arrow.time64("us")),
+        (["a", "", None], arrow.large_string()), ([1.5, None], arrow.float64()),
+        ([datetime.date(2024, 1, 1), None], arrow.date32()),
         ([datetime.datetime(2024, 1, 1)], arrow.timestamp("ns", "UTC")),
-        ([Decimal("1.50")], arrow.decimal128(5, 2)),
     ]:  # fmt: skip
         column = pd.Series(pd.arrays.ArrowExtensionArray(arrow.chunked_array([arrow.array(values, kind)])))
         back = decode(*json.loads(json.dumps(encode(column))))
@@ -223,6 +218,7 @@ REFUSED = {
     "long double": pd.Series([1], dtype=np.longdouble),
     "lists": objects([[1]]),
     "any object": objects([object()]),
+    "bytes": objects([b"a"]),
     "within a tuple": objects([(1, object())]),
     "too many digits": objects([10**5000]),
     "surrogates that JSON joins": objects(["\ud83d\ude00"]),

@@ -43,7 +43,7 @@ def cells(frame):
 def plans():
     """Plans of all kinds, each of which releases the records of `people`."""
     factor = dpt.Multiplicative(alpha=0.25)
-    prefixes = dpt.prefixes("ip", bits=[8, 32])
+    prefixes = dpt.prefixes("ip", bits=[8, 32], notation="ipv4")
     options = {"bounds": (0, 9), "bins": 3, "epsilon": 1.0, "domain": DOMAIN}
     return {
         "counts": dpt.plan(DOMAIN, epsilon=1.0),

@@ -126,7 +126,13 @@ def test_what_is_no_plan_is_refused(plan, broken):
 @every_kind
 def test_another_hierarchy_is_refused(plan):
     other = dpt.Domain.from_frame(pd.DataFrame({"region": ["X"]}), by=["region"])
-    others = [other, dpt.Tree.from_branching([2]), dpt.prefixes("ip", bits=[8]), None, "clinics"]
+    others = [
+        other,
+        dpt.Tree.from_branching([2]),
+        dpt.prefixes("ip", bits=[8], notation="number"),
+        None,
+        "clinics",
+    ]
     for hierarchy in (other for other in others if other is not plan.hierarchy):
         with pytest.raises(dpt.DomainError, match="the one that this plan was made for"):
             dpt.Plan.from_dict(plan.to_dict(), hierarchy)

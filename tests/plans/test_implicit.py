@@ -27,7 +27,7 @@ from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.progress import nothing
-from pandas_dptree.plans.implicit import detection_probability
+from pandas_dptree.plans.detection import detection_probability
 from pandas_dptree.plans.running import Resources
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.unit import ROWS
@@ -36,7 +36,7 @@ from tests.helpers_implicit import exact
 from tests.helpers_statistics import edges, fit, gaussian_cdf, truncated_laplace_cdf
 from tests.strategies import objects
 
-ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32])
+ADDRESSES = prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
 ZIPS = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
 
 
@@ -212,7 +212,7 @@ def test_the_budget_is_kept_and_follows_the_split():
 def test_the_noise_of_each_level_is_that_of_the_plan(mechanism, times):
     """Of an uneven split, in nodes that are so large that they are released whatever the noise."""
     split = {"total": 0.05, "x/2": 0.7, "x/4": 0.25}
-    tree = prefixes("x", bits=[2, 4], width=4)
+    tree = prefixes("x", bits=[2, 4], width=4, notation="number")
     plan = dpt.plan(tree, epsilon=1.5, delta=0.03, split=split, keep=["measurements"], mechanism=mechanism)
     each = 2 * plan.noise.thresholds[-1] + 1 + math.ceil(10 * plan.noise.noise_scales[-1])
     frame = pd.DataFrame({"x": np.repeat(np.arange(16), each)})
@@ -237,7 +237,9 @@ def test_the_noise_of_each_level_is_that_of_the_plan(mechanism, times):
 
 
 def test_the_detection_probability_predicts_how_often_nodes_are_released():
-    plan = dpt.plan(prefixes("x", bits=[4]), epsilon=1.0, delta=1e-3, mechanism="truncated_laplace")
+    plan = dpt.plan(
+        prefixes("x", bits=[4], notation="number"), epsilon=1.0, delta=1e-3, mechanism="truncated_laplace"
+    )
     noise = plan.noise.levels[1]
     counts = np.arange(0, 2 * noise.radius + 3)
     expected = detection_probability(plan, counts)["x/4"].to_numpy()
@@ -254,7 +256,9 @@ def test_the_detection_probability_predicts_how_often_nodes_are_released():
 
 def test_nodes_are_shown_with_gaussian_noise_as_often_as_chains_of_only_children_at_least():
     """A leaf alone below its ancestors, and one whose ancestors hold more."""
-    plan = dpt.plan(prefixes("x", bits=[3, 6]), epsilon=1.0, delta=1e-3, mechanism="gaussian")
+    plan = dpt.plan(
+        prefixes("x", bits=[3, 6], notation="number"), epsilon=1.0, delta=1e-3, mechanism="gaussian"
+    )
     top, bottom = plan.noise.levels[1:]
     size, n = top.threshold + 1, 400
     source, shown = byte_source(np.random.default_rng(6)), np.zeros(3)
@@ -294,7 +298,7 @@ def plan_with_little_noise(tree, epsilon, delta, mechanism):
 
 TREES = [
     binary("x", bits=5),
-    prefixes("x", bits=[2, 3, 9], width=11),
+    prefixes("x", bits=[2, 3, 9], width=11, notation="number"),
     prefixes("x", chars=[1, 2, 4], alphabet="ab"),
 ]
 
@@ -400,18 +404,19 @@ def test_releases_are_repeatable_only_with_a_generator():
     [
         (lambda: prefixes("ip"), "or `chars` must be given"),
         (lambda: prefixes("ip", bits=[8], chars=[1]), "or `chars` must be given"),
+        (lambda: prefixes("ip", bits=[8, 16, 24, 32]), "`notation` must be given with `bits`"),
         (lambda: prefixes("ip", bits=[8], alphabet="ab"), "does not apply to this kind of prefixes"),
         (lambda: prefixes("ip", chars=[8], width=9), "does not apply to this kind of prefixes"),
-        (lambda: prefixes("ip", bits=[]), "must list increasing whole numbers from 1 to 64"),
-        (lambda: prefixes("ip", bits=[8, 8]), "must list increasing"),
-        (lambda: prefixes("ip", bits=[0, 8]), "must list increasing"),
-        (lambda: prefixes("ip", bits=[8, 65]), "must list increasing"),
-        (lambda: prefixes("ip", bits=[True]), "must list increasing"),
-        (lambda: prefixes("ip", bits=8), "must list increasing"),
+        (lambda: prefixes("ip", bits=[], notation="number"), "list increasing whole numbers from 1 to 64"),
+        (lambda: prefixes("ip", bits=[8, 8], notation="number"), "must list increasing"),
+        (lambda: prefixes("ip", bits=[0, 8], notation="number"), "must list increasing"),
+        (lambda: prefixes("ip", bits=[8, 65], notation="number"), "must list increasing"),
+        (lambda: prefixes("ip", bits=[True], notation="number"), "must list increasing"),
+        (lambda: prefixes("ip", bits=8, notation="number"), "must list increasing"),
         (lambda: prefixes("ip", chars=[1.5]), "must list increasing"),
         (lambda: prefixes("ip", chars=3), "must list increasing"),
-        (lambda: prefixes("ip", bits=[8], width=7), "must be a whole number from 8 to 64"),
-        (lambda: prefixes("ip", bits=[8], width=65), "must be a whole number from 8 to 64"),
+        (lambda: prefixes("ip", bits=[8], width=7, notation="number"), "must be a whole number from 8 to 64"),
+        (lambda: prefixes("ip", bits=[8], width=65, notation="number"), "be a whole number from 8 to 64"),
         (lambda: prefixes("ip", bits=[8], notation="ipv6"), "is unknown: 'ipv6'"),
         (lambda: prefixes("ip", bits=[8], width=16, notation="ipv4"), "cannot be 'ipv4' for numbers of 16"),
         (lambda: prefixes("z", chars=[1], alphabet=""), "must be a string of 1 to 255"),

@@ -37,7 +37,7 @@ from tests.strategies import objects, zoo
 @each("tau", [1.0, 40.0, None])
 def test_no_empty_node_appears(calibration, tau):
     chain = chain_of(depth=4, calibration=calibration, **({} if tau is None else {"tau": tau}))
-    tree, leaves = dpt.prefixes("x", bits=[2, 4, 6]), np.zeros(64, dtype=np.int64)
+    tree, leaves = dpt.prefixes("x", bits=[2, 4, 6], notation="number"), np.zeros(64, dtype=np.int64)
     leaves[[0, 1, 17]] = 3000, 1, 10**6
     for seed in range(2):
         decided = sparse_threshold_counts(int(leaves.sum()), listed(tree, leaves), chain, rng=rng(seed))
@@ -56,7 +56,7 @@ def test_clipping_gives_noise_to_decided_nodes_and_the_root_alone(monkeypatch):
         return sample(noise, size, source)
 
     monkeypatch.setattr(type(plan.window_noise), "sample", recorded)
-    tree, leaves = dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=np.int64)
+    tree, leaves = dpt.prefixes("x", bits=[2, 4], notation="number"), np.ones(16, dtype=np.int64)
     leaves[5] = 10**6
     decided = sparse_clipped_counts(int(leaves.sum()), listed(tree, leaves), plan, rng=rng())
     assert [names.tolist() for names, _ in decided] == [[0], [1], [5]]
@@ -94,7 +94,7 @@ def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
 def test_each_node_is_as_close_as_promised_or_as_small(wish):
     """Copies of a tree with counts just around the thresholds, below a root that is decided at once."""
     copies, n = 256, 2
-    tree = dpt.prefixes("x", bits=[8, 9, 11])
+    tree = dpt.prefixes("x", bits=[8, 9, 11], notation="number")
     plan = dpt.plan(tree, **LOSS, mechanism=wish)
     chain = plan.thresholds
     near = [*chain.bounds[:3], *(chain.bounds[:3] + 1), *chain.thresholds[:2]]
@@ -271,7 +271,7 @@ def test_the_loss_of_a_unit_is_divided_among_its_rows(neighbors, rows):
 
 @given(st.lists(st.integers(0, 63), max_size=40), st.integers(-1, 12))
 def test_nodes_are_listed_with_their_parents(values, least):
-    tree = dpt.prefixes("x", bits=[1, 3, 6])
+    tree = dpt.prefixes("x", bits=[1, 3, 6], notation="number")
     leaves = np.bincount(values, minlength=64) if values else np.zeros(64, dtype=np.int64)
     exact = Tree.from_branching([2, 4, 8]).roll_up(leaves)
     found = listed(tree, leaves)(least)
@@ -337,4 +337,6 @@ def test_other_errors():
         dpt.plan(ZIPS, **LOSS, mechanism=HALF).release(records(), rng=0)
     chain = Thresholds(alpha=0.5, eta=0.05, **LOSS, depth=2)
     with pytest.raises(ArgumentError, match="has 3 levels, the root included, but the thresholds are for 2"):
-        sparse_threshold_counts(16, listed(dpt.prefixes("x", bits=[2, 4]), np.ones(16, dtype=int)), chain)
+        sparse_threshold_counts(
+            16, listed(dpt.prefixes("x", bits=[2, 4], notation="number"), np.ones(16, dtype=int)), chain
+        )

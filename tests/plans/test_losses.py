@@ -50,12 +50,12 @@ PLANS = {
     ),
     "gated": dpt.plan(DOMAIN, private_keys=["site"], mechanism="gaussian", **DELTA, **UNIT),
     "gated in rho": dpt.plan(DOMAIN, private_keys=["site"], rho=0.1, delta=1e-6, **UNIT),
-    "prefixes": dpt.plan(dpt.prefixes("ip", bits=[8, 16]), **DELTA),
+    "prefixes": dpt.plan(dpt.prefixes("ip", bits=[8, 16], notation="number"), **DELTA),
     "relative error": dpt.plan(TREE, mechanism=MULTIPLICATIVE, **DELTA),
     "relative error, two rows": dpt.plan(TREE, mechanism=MULTIPLICATIVE, neighbors="replace", **DELTA),
     "windows": dpt.plan(TREE, mechanism=dpt.Multiplicative(alpha=0.3, clip=True), **DELTA),
     "relative error of prefixes": dpt.plan(
-        dpt.prefixes("ip", bits=[8, 16]), mechanism=MULTIPLICATIVE, **DELTA
+        dpt.prefixes("ip", bits=[8, 16], notation="number"), mechanism=MULTIPLICATIVE, **DELTA
     ),
 }
 
@@ -137,7 +137,7 @@ def test_each_level_of_a_distribution():
 
 def test_truncated_noise_spends_less_level_by_level():
     """Shares of 1 : 2 : 4 at an epsilon of 1: 0.21, where one epsilon of 1 would cost 0.46."""
-    tree = dpt.prefixes("ip", bits=[8, 16])
+    tree = dpt.prefixes("ip", bits=[8, 16], notation="number")
     plan = dpt.plan(tree, mechanism="truncated_laplace", split="doubling", epsilon=1.0, delta=1e-6)
     (rho, delta), parts = plan.losses.in_rho, [1 / 7, 2 / 7, 4 / 7]
     assert float(rho) == pytest.approx(sum(x * math.tanh(x / 2) for x in parts), rel=1e-9)

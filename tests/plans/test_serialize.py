@@ -24,7 +24,7 @@ from tests.helpers_privacy import LOSS
 from tests.strategies import domains_and_rows
 
 KINDS = {kind.__name__: kind for kind in dpt.Plan._kinds.values()}
-PREFIXES = dpt.prefixes("ip", bits=[8, 16])
+PREFIXES = dpt.prefixes("ip", bits=[8, 16], notation="number")
 REGIONS = dpt.Domain.from_frame(PLACES[["region"]].drop_duplicates(), by=["region"])
 
 

@@ -15,17 +15,16 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.composition import (
     GaussianProfile,
-    SimulatedGaussian,
     gaussian_delta,
     joint_gaussian_delta,
     laplace_delta,
     largest_budget,
-    node_gaussian_delta,
 )
 from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
+from pandas_dptree.privacy.simulated_gaussian import Smoothing, continuous_delta, smoothing_of
 from tests.helpers_cases import each
-from tests.helpers_composition import TARGETS, compose, laplace_budget, shares_of
+from tests.helpers_composition import TARGETS, compose, laplace_budget, listed_profile, shares_of
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import exact_delta, listed_delta
 
@@ -140,37 +139,7 @@ def test_moving_a_loss_onto_the_grid_keeps_its_mass_and_the_mean_of_the_ratio(st
         assert masses @ -np.expm1(np.minimum(epsilon - values, 0)) >= before * (1 - 1e-14)
 
 
-# --- the two closed forms behind the simulation ---------------------------------------------------------
-
-
-@each("scale", [0.7, 1.5, 4.0])
-@each("width", [1e9, 20.0, 2.0])
-def test_continuous_noise_simulates_discrete_noise_up_to_the_stated_factor(scale, width):
-    smoothing = composition._smoothing(np.array([scale]), 1, 1, width)
-    rest = 1 / smoothing.mu
-    kernel = math.sqrt(scale**2 - rest**2)
-    assert kernel > 0.27
-    y, step = np.linspace(-12 * rest, 12 * rest, 20001, retstep=True)  # trapezoid rule: error below 1e-13
-    continuous = np.exp(-((y / rest) ** 2) / 2) / (rest * math.sqrt(2 * math.pi)) * step
-    whole = np.exp(-((np.arange(-60, 61)[:, None] - y) ** 2) / (2 * kernel**2)).sum(axis=0)
-    mass = np.exp(-((np.arange(-60, 61) / scale) ** 2) / 2)
-    mass /= mass.sum()
-    ratios = [
-        mass[60 + z] / (continuous @ (np.exp(-((z - y) ** 2) / (2 * kernel**2)) / whole))
-        for z in range(math.ceil(4 * scale))
-    ]
-    upper, lower = smoothing.log_upper, smoothing.log_upper - smoothing.log_ratio
-    assert lower - 1e-12 <= math.log(min(ratios)) <= math.log(max(ratios)) <= upper + 1e-12
-    assert math.log(max(ratios) / min(ratios)) > smoothing.log_ratio / 100  # the factor is not idle
-
-
-def test_factors_multiply_over_levels_and_counts():
-    one, other = (composition._smoothing(np.array([scale]), 1, 1, 0.5) for scale in (1.1, 3.0))
-    both = composition._smoothing(np.array([1.1, 3.0]), 4, 4, 2.0)
-    assert both.log_upper == pytest.approx(4 * (one.log_upper + other.log_upper), rel=1e-9)
-    assert both.log_ratio == pytest.approx(4 * (one.log_ratio + other.log_ratio), rel=1e-9)
-    assert both.mu == pytest.approx(2 * math.hypot(one.mu, other.mu), rel=1e-12)
-    assert composition._smoothing(np.array([0.2, 3.0]), 1, 1, 0.5) is None  # no noise would be left
+# --- simulation ------------------------------------------------------------------------------------------
 
 
 @each("neighbors", ["add_remove", "replace"])
@@ -180,12 +149,9 @@ def test_the_factor_is_paid_for_each_count_that_a_unit_may_move(rows, neighbors)
     sensitivity = count_sensitivity(neighbors=neighbors, max_contributions=rows)
     scales, moves = np.array([8.0, 9.0]) * rows, rows if neighbors == "add_remove" else 2 * rows
     width = math.sqrt(sensitivity.l2_squared * math.fsum(scales**-2))
-    smoothing = composition._smoothing(scales, moves, sensitivity.l2_squared, width)
+    smoothing = smoothing_of(scales, moves, sensitivity.l2_squared, width)
     expected = composition._delta(1.0, [], width, smoothing)
     found = {
-        "nodes": node_gaussian_delta(
-            1.0, scales, lambda kernels: math.fsum(1 / (scales**2 - kernels)), sensitivity
-        ),
         "several quantities": joint_gaussian_delta(1.0, [(scales, sensitivity)]),
         "beside a quantity of one row": joint_gaussian_delta(1.0, [([1e9], ONE_ROW), (scales, sensitivity)]),
     }
@@ -195,35 +161,9 @@ def test_the_factor_is_paid_for_each_count_that_a_unit_may_move(rows, neighbors)
 
 
 def test_factors_enter_delta():
-    smoothing = composition._Smoothing(0.7, 0.1, 0.3)
-    (expected,) = composition._continuous_delta(np.array([1.0 - 0.3]), 0.7)
+    smoothing = Smoothing(0.7, 0.1, 0.3)
+    (expected,) = continuous_delta(np.array([1.0 - 0.3]), 0.7)
     assert composition._delta(1.0, [], 0.7, smoothing) == pytest.approx(math.exp(0.1) * expected, rel=1e-9)
-
-
-@each("variance", [0.08, 0.3, 1.0])
-def test_theta_is_rounded_up(variance):
-    with mpmath.workdps(40):
-        exact = 2 * mpmath.nsum(lambda m: mpmath.exp(-2 * mpmath.pi**2 * variance * m**2), [1, mpmath.inf])
-        (found,) = composition._theta(np.array([variance]))
-        assert exact <= found <= exact * mpmath.mpf("1.0001")
-
-
-@each("mu", [1e-5, 0.02, 0.24, 1.0, 4.0, 30.0])
-def test_continuous_delta_against_50_digits(mu):
-    with mpmath.workdps(50):
-        for times in (-8.0, -1.0, -0.1, 0.0, 0.5, 3.0, 6.0, 9.0):
-            epsilon = times * mu
-            e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
-            exact = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
-            (found,) = composition._continuous_delta(np.array([epsilon]), mu)
-            assert exact <= mpmath.mpf(found) * (1 + mpmath.mpf(2) ** -50)
-            assert found <= exact * (1 + mpmath.mpf(10) ** -5) + mpmath.mpf(10) ** -60
-
-
-def test_the_root_of_the_continuous_delta_is_that_of_a_peer():
-    for epsilon, delta in TARGETS:
-        (found,) = composition._continuous_delta(np.array([epsilon]), 1 / get_sigma_gaussian(epsilon, delta))
-        assert found == pytest.approx(delta, rel=1e-6)
 
 
 # --- peers ------------------------------------------------------------------------------------------------
@@ -409,31 +349,7 @@ def test_known_moves_are_bounded_at_any_epsilon(moves):
         assert profile.delta(epsilon) <= exact * 1.01 + 1e-3 * (moves[0][0] >= 16)
 
 
-def listed_profile(epsilon, moves):
-    loss, mass = np.zeros(1), np.ones(1)
-    for scale, shift in moves:
-        x = np.arange(-math.ceil(10 * scale), math.ceil(10 * scale) + 1)
-        terms = np.exp(-((x / scale) ** 2) / 2)
-        loss = np.add.outer(loss, shift * (shift + 2 * x) / (2 * scale**2)).ravel()
-        mass = np.multiply.outer(mass, terms / terms.sum()).ravel()
-    return float(mass @ np.maximum(1 - np.exp(epsilon - loss), 0))
-
-
 def test_nothing_that_moves_loses_nothing():
     for moves in ([], [(3.0, 0)], [(math.inf, 2)]):
         assert GaussianProfile(moves).delta(0.5) < 1e-50
         assert GaussianProfile(moves).delta(-0.5) == pytest.approx(1 - math.exp(-0.5), rel=1e-12)
-
-
-def test_simulated_moves_are_bounded_whatever_they_are():
-    scales = np.array([18.0, 3.0])
-    simulation = SimulatedGaussian(scales, np.array([2.0, 1.0]))
-    shifts = [(2, 1), (0, 1), (5, 0), (0, 0)]
-    for epsilon in (-0.5, 0.3, 1.0):
-        distances = np.array([np.square(shift) @ simulation.inverse_variances for shift in shifts])
-        for shift, bound in zip(
-            shifts, simulation.delta(np.full(len(shifts), epsilon), distances), strict=True
-        ):
-            exact = listed_profile(epsilon, list(zip(scales.tolist(), shift, strict=True)))
-            assert exact <= bound * (1 + 1e-13) and bound <= 1.2 * exact + 1e-3
-    assert SimulatedGaussian(np.array([0.1]), np.ones(1)).delta(np.ones(2), np.ones(2)).tolist() == [1, 1]

@@ -465,7 +465,7 @@ def test_both_orders_of_neighbours_are_needed():
 
 def test_simulated_noise_is_paid_for_each_count_that_a_replaced_unit_moves(monkeypatch):
     """Two counts of each level move under replace. At scales near 1, the factor of each is large."""
-    from pandas_dptree.privacy.composition import SimulatedGaussian
+    from pandas_dptree.privacy.simulated_gaussian import SimulatedGaussian
 
     monkeypatch.setattr(gated, "_EXACT_BELOW", 0.0)
     far = 60  # thresholds at which no node of a single unit is shown

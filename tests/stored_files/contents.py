@@ -48,7 +48,7 @@ def kinds() -> pd.DataFrame:
 def hierarchies() -> dict[str, Any]:
     """Make the hierarchy of each plan that has one of its own; the others are for `places`."""
     regions = dpt.Domain.from_frame(places()[BY[:1]].drop_duplicates(), by=BY[:1])
-    prefixes = dpt.prefixes("ip", bits=[8, 16, 24, 32], width=32)
+    prefixes = dpt.prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
     return {
         "structural_zeros": domain(zeros=True),
         "counts_by_kind": dpt.Domain.from_frame(kinds(), by=list(kinds())),

@@ -74,7 +74,11 @@ CELLS = xr.DataArray(
 SET = xr.Dataset({"n": CELLS, "m": CELLS + 1})
 AGES = xr.DataArray(np.full(64, 40), dims=["age"])
 
-BY, BOUNDS, PREFIXES = ["a", "b"], {"bounds": (0, 8)}, dpt.prefixes("x", bits=[3, 6], width=6)
+BY, BOUNDS, PREFIXES = (
+    ["a", "b"],
+    {"bounds": (0, 8)},
+    dpt.prefixes("x", bits=[3, 6], width=6, notation="number"),
+)
 NOISY = {"epsilon": 1e-5, "consistency": "linear"}  # so much noise that no number appears twice
 KEYS = {"domain": RECORDS[BY].drop_duplicates()}
 VALUES = {"columns": "v", **BOUNDS, **KEYS}

@@ -95,15 +95,17 @@ def test_composed_and_combining_characters_are_different_keys() -> None:
 def test_numbers_are_one_key_however_they_are_written_and_truths_another() -> None:
     keys = leaves(a=objects([1, 2, True]))
     records = leaves(
-        a=objects([1, 1.0, Decimal("1.0"), Fraction(1), np.int8(1), True, np.True_, "1", "True", 2.0])
+        a=objects(
+            [1, 1.0, np.int8(1), np.float32(1), Decimal(1), Fraction(1), (1,), True, np.True_, "1", 2.0]
+        )
     )
     counts = dpt.tree_counts(records, ["a"], domain=keys, epsilon=EXACT).dp.level("a")["count"]
-    assert list(zip(map(repr, counts.index), counts, strict=True)) == [("1", 5), ("2", 1), ("True", 2)]
+    assert list(zip(map(repr, counts.index), counts, strict=True)) == [("1", 4), ("2", 1), ("True", 2)]
     cells = xr.DataArray(
         np.ones(len(records), dtype=int), dims=["cell"], coords={"a": ("cell", records["a"].to_numpy())}
     )
     group = dpt.arrays.release(dpt.plan(dpt.Domain.from_frame(keys, by=["a"]), epsilon=EXACT), cells)["a"]
-    assert group["count"].values.tolist() == [5, 1, 2]
+    assert group["count"].values.tolist() == [4, 1, 2]
 
 
 def clocks(zone: str, unit: str) -> tuple[pd.DatetimeIndex, Counter[str], Any]:

@@ -182,8 +182,10 @@ def cases() -> dict[str, Case]:
             counts(dpt.quadtree("v", "w", depth=2, bounds=((0, 10), (-5, 5)))),
             {"v": amount, "w": amount}, one
         ),
-        "bits": Case(counts(dpt.prefixes("v", bits=[1, 3])), {"v": (OBJECTS, OF_NUMBERS)}, one),
-        "addresses": Case(counts(dpt.prefixes("v", bits=[4, 8], width=32)), {"v": text}, one),
+        "bits": Case(
+            counts(dpt.prefixes("v", bits=[1, 3], notation="number")), {"v": (OBJECTS, OF_NUMBERS)}, one
+        ),
+        "addresses": Case(counts(dpt.prefixes("v", bits=[4, 8], notation="ipv4")), {"v": text}, one),
         "chars": Case(counts(dpt.prefixes("v", chars=[1, 2], alphabet="ab5")), {"v": text}, one),
         "sums": Case(
             plan_sums(groups, quantities, **options),

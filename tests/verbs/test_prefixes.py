@@ -66,7 +66,7 @@ def test_the_names_of_the_package_are_the_public_ones():
     for name in ("prefixes", "binary", "ImplicitPlan", "detection_probability"):
         assert name in dpt.__all__ and inspect.getdoc(getattr(dpt, name))
     assert isinstance(dpt.plan(ZIPS, **LOSS), dpt.ImplicitPlan)
-    assert dpt.binary("n", bits=2) == dpt.prefixes("n", bits=[1, 2])
+    assert dpt.binary("n", bits=2) == dpt.prefixes("n", bits=[1, 2], notation="number")
 
 
 # Arguments that cannot be used

@@ -40,16 +40,14 @@ from tests.helpers_worlds import (
 
 NO_GROUPBY = {
     "truths and numbers": "pandas takes True for 1, and here they are two keys",
-    "uneven tuples": "pandas cannot sort them, and warns",
     "lone surrogates": "pandas cannot hold them as text",
-    "bytes and text": "they have no order, and here text comes first",
 }
 """Worlds in which ``groupby`` is no reference."""
 NO_COORDINATE = {"lone surrogates"}
 """Worlds that xarray refuses, with an error of its own."""
 NO_ARROW = {
-    "tuples", "uneven tuples", "numbers and text", "truths and numbers", "large numbers", "lone surrogates",
-    "fractions", "open and closed", "bytes and text", "wide intervals",
+    "numbers and text", "truths and numbers", "large numbers", "lone surrogates", "open and closed",
+    "wide intervals",
 }  # fmt: skip
 """Worlds of objects that Arrow cannot hold in one column, or takes for one another."""
 OTHER_KEYS = {"intervals", "intervals of time", "wide intervals", "periods"}

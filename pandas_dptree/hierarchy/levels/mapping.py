@@ -17,18 +17,12 @@ from pandas_dptree.hierarchy.levels.read_as import Labels
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 
-__all__ = ["Lookup", "mapping"]
+__all__ = ["MappedLevels", "mapping"]
 
 
 @dataclass(frozen=True, eq=False)
-class Lookup(DerivedLevels[Domain]):
-    """Levels that a public table assigns to the values of a column. Made by `mapping`.
-
-    Attributes
-    ----------
-    table : Domain
-        The rows of the table; the finest key is the column of the records.
-    """
+class MappedLevels(DerivedLevels[Domain]):
+    """Levels that a public table assigns to the values of a column. Made by `mapping`."""
 
     pitfall: ClassVar[str] = "values that are spelt differently in the table of the mapping"
     """What to check if records belong to no leaf."""
@@ -74,7 +68,7 @@ class Lookup(DerivedLevels[Domain]):
 
 
 @public
-def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
+def mapping(table: Any, by: Sequence[Hashable]) -> MappedLevels:
     """Describe levels that a public table assigns to a column, such as the category of a product.
 
     Parameters
@@ -87,7 +81,7 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
 
     Returns
     -------
-    Lookup
+    MappedLevels
         To be used in `by`.
 
     Raises
@@ -132,4 +126,4 @@ def mapping(table: Any, by: Sequence[Hashable]) -> Lookup:
             hint="each value needs exactly one row; if names repeat within different groups, use the columns "
             "as plain keys.",
         )
-    return Lookup(domain)
+    return MappedLevels(domain)

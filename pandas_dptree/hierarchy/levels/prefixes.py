@@ -332,14 +332,9 @@ def prefixes(
         With `bits`: number of bits of a number, 64 at most. By default 32 with ``notation="ipv4"``, else the
         last of `bits`.
     notation : {"number", "ipv4"}, optional
-        With `bits`: format of nodes. By default blocks of IPv4 addresses if numbers have 32 bits, else whole
-        numbers.
+        Format of nodes, needed with `bits`: whole numbers, or blocks of IPv4 addresses.
     alphabet : str, optional
         With `chars`: the possible characters, by default digits and the letters A to Z and a to z.
-
-    Returns
-    -------
-    BitPrefixes or CharPrefixes
 
     Raises
     ------
@@ -356,7 +351,7 @@ def prefixes(
 
     Examples
     --------
-    >>> prefixes("ip", bits=[8, 16, 24, 32]).level_names
+    >>> prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4").level_names
     ('total', 'ip/8', 'ip/16', 'ip/24', 'ip/32')
     >>> zips = prefixes("zip", chars=[1, 3, 5], alphabet="0123456789")
     >>> zips.paths().iloc[90210].tolist()
@@ -378,11 +373,15 @@ def prefixes(
         lengths = _check_lengths("chars", chars, _LONGEST)
         return CharPrefixes(column, lengths, LETTERS_AND_DIGITS if alphabet is None else alphabet)
     assert bits is not None
+    if notation is None:
+        raise ArgumentError(
+            "notation",
+            "must be given with `bits`.",
+            hint='pass notation="ipv4" for addresses, or notation="number" for whole numbers.',
+        )
     lengths = _check_lengths("bits", bits, _WIDEST)
     if width is None:
         width = _ADDRESS_BITS if notation == "ipv4" else lengths[-1]
-    if notation is None:
-        notation = "ipv4" if _is_whole(width) and width == _ADDRESS_BITS else "number"
     return BitPrefixes(column, lengths, width, notation)
 
 
@@ -396,10 +395,6 @@ def binary(column: Hashable, *, bits: int) -> BitPrefixes:
         The column that holds the numbers.
     bits : int
         Number of bits, from 1 to 64.
-
-    Returns
-    -------
-    BitPrefixes
 
     Raises
     ------

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 
@@ -53,7 +54,7 @@ class DuckdbRelation(Source):
         return list(self.frame.columns)
 
     def types(self, columns: Sequence[Hashable]) -> dict[Hashable, Any]:
-        """Return Arrow types of the same kinds as those of the columns, without asking duckdb for any row."""
+        """Return types of the same kinds as those of the columns, without asking duckdb for any row."""
         kinds = dict(zip(self.frame.columns, self.frame.types, strict=True))
         return {name: _arrow_type(kinds[name].id) for name in columns}
 
@@ -71,11 +72,13 @@ class DuckdbRelation(Source):
 
 
 def _arrow_type(name: str) -> Any:
-    """Return an Arrow type of the same kind of values as a type of duckdb; objects for other kinds."""
+    """Return a type of the same kind of values as a type of duckdb; objects for other kinds."""
     pyarrow = needed("pyarrow", of="relations of duckdb")
     if name in _TYPES:
         return pd.ArrowDtype(pyarrow.type_for_alias(_TYPES[name]))
-    if name in ("hugeint", "uhugeint", "decimal"):
+    if name in ("hugeint", "uhugeint"):  # more than 64 bits
+        return nw.Int128()
+    if name == "decimal":
         return pd.ArrowDtype(pyarrow.decimal128(38))
     if name == "timestamp with time zone":
         return pd.ArrowDtype(pyarrow.timestamp("us", "UTC"))

@@ -42,7 +42,7 @@ WITH_KEYS = VISITS.assign(
         "part": VISITS["region"].map({"Aldmark": "north", "Corrow": "north", "Estholm": "south"}),
     }
 )  # fmt: skip
-AGE_BITS = dpt.prefixes("age", bits=[3, 7])
+AGE_BITS = dpt.prefixes("age", bits=[3, 7], notation="number")
 INITIALS = dpt.prefixes("region", chars=[1, 2], alphabet="ABCDElorsu")
 DAYS = (pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-05"))
 SEXES = pd.DataFrame({"sex": ["f", "m"]})
@@ -196,7 +196,9 @@ PLACES = st.tuples(st.integers(0, len(TIMES) - 1), st.integers(0, len(AGES_READ)
 def test_one_record_moves_one_leaf_by_one(places, drop):
     """Brute-force neighbours: without a record, each leaf has what it had, but for that record's own."""
     months = dpt.calendar("t", ["month"], start="2000-01-01", end="2000-12-31")
-    domain = dpt.derived_domain([months, dpt.cut("age", [0, 18, 65]), dpt.prefixes("id", bits=[4], width=5)])
+    domain = dpt.derived_domain(
+        [months, dpt.cut("age", [0, 18, 65]), dpt.prefixes("id", bits=[4], width=5, notation="number")]
+    )
     rows = [(TIMES[time], AGES_READ[age]) for time, age in places]
     drop %= len(rows)
 
@@ -286,14 +288,14 @@ MISTAKES = [
     ),
     (
         lambda: dpt.derived_domain(
-            [dpt.prefixes("product", bits=[2]), dpt.mapping(PRODUCTS, ["kind", "product"])]
+            [dpt.prefixes("product", bits=[2], notation="number"), dpt.mapping(PRODUCTS, ["kind", "product"])]
         ),
         "derives levels more than once.*: 'product'",
     ),
     (lambda: dpt.derived_domain(dpt.binary("id", bits=4)), "an implicit tree of prefixes"),
     (lambda: VISITS.dp.tree_sums(AGE_BITS, columns="cost", bounds=(0, 9), epsilon=1.0), "an implicit tree"),
-    (lambda: dpt.prefixes("id", bits=[32]).paths(), "more than 100,000,000 leaves, all prefixes of 'id'"),
-    (lambda: dpt.derived_domain([AGES, dpt.prefixes("id", bits=[8, 64])]), r"about 10\*\*20 leaves"),
+    (lambda: dpt.prefixes("id", bits=[32], notation="ipv4").paths(), "leaves, all prefixes of 'id'"),
+    (lambda: dpt.derived_domain([AGES, dpt.prefixes("id", bits=[64], notation="number")]), "about 10"),
     (
         lambda: dpt.derived_domain(["region", dpt.binary("id", bits=30)], REGIONS),
         "all combinations of 6 and 1,073,741,824",
@@ -350,7 +352,11 @@ def test_too_many_leaves_are_refused():
             "leave `timezone`",
         ),
         (dpt.cut("v", [0, 1]), ZONED, "no numbers in the columns"),
-        ([dpt.prefixes("v", bits=[4])], pd.Series(["5"], dtype="string"), "a different type than the tree"),
+        (
+            [dpt.prefixes("v", bits=[4], notation="number")],
+            pd.Series(["5"], dtype="string"),
+            "a different type than the tree",
+        ),
         ([dpt.prefixes("v", chars=[1])], pd.Series([5]), "a different type than the tree"),
         (dpt.quadtree("v", "w", depth=1, bounds=((0, 1), (0, 1))), ZONED, "no numbers in the columns"),
         (

@@ -15,8 +15,8 @@ from tests.helpers_levels import rng
 from tests.strategies import Hostile, objects
 
 BASES = dpt.prefixes("x", chars=[1, 3], alphabet="TCGA")
-BITS = dpt.prefixes("x", bits=[2, 3, 6], width=8)
-BLOCKS = dpt.prefixes("x", bits=[4, 8])
+BITS = dpt.prefixes("x", bits=[2, 3, 6], width=8, notation="number")
+BLOCKS = dpt.prefixes("x", bits=[4, 8], notation="number")
 ADDRESSES = dpt.prefixes("x", bits=[3, 8], notation="ipv4")
 VALUES = {
     BASES: st.text("TCGA", max_size=5) | st.sampled_from(["", "TCX", "TCGX", "tcg", None, 5, "TCG\ud800"]),
@@ -74,7 +74,8 @@ def test_types_of_prefixes_are_those_of_the_implicit_tree():
 def test_prefixes_that_are_made_differently():
     described = [
         each.definition
-        for each in (BITS, BASES, BLOCKS, dpt.prefixes("x", bits=[2, 3, 6], width=9), ADDRESSES,
+        for each in (BITS, BASES, BLOCKS, ADDRESSES,
+                     dpt.prefixes("x", bits=[2, 3, 6], width=9, notation="number"),
                      dpt.prefixes("x", chars=[1, 3], alphabet="ACGT"))
     ]  # fmt: skip
     assert len(set(described)) == len(described)

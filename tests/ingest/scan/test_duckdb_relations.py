@@ -42,9 +42,9 @@ VALUES = {
     "true": "booleans", "1::tinyint": "numbers", "1::smallint": "numbers", "1::integer": "numbers",
     "1::bigint": "numbers", "1::utinyint": "numbers", "1::usmallint": "numbers", "1::uinteger": "numbers",
     "1::ubigint": "numbers", "1::hugeint": "numbers", "1::uhugeint": "numbers", "1::float": "numbers",
-    "1::double": "numbers", "1::decimal(5, 2)": "numbers", "1::decimal(38, 2)": "numbers", "'a'": "text",
-    "'a'::enumerated": "text", "'a'::blob": "objects", "date '2024-01-01'": "times",
-    "time '10:00'": "objects", "timestamp '2024-01-01'": "times", "timestamp_s '2024-01-01'": "times",
+    "1::double": "numbers", "1::decimal(5, 2)": "decimals", "1::decimal(38, 2)": "decimals", "'a'": "text",
+    "'a'::enumerated": "text", "'a'::blob": "bytes", "date '2024-01-01'": "times",
+    "time '10:00'": "times of day", "timestamp '2024-01-01'": "times", "timestamp_s '2024-01-01'": "times",
     "timestamp_ms '2024-01-01'": "times", "timestamp_ns '2024-01-01'": "times",
     "timestamptz '2024-01-01'": "times with a time zone", "uuid()": "objects", "interval 1 day": "objects",
     "'101'::bit": "objects", "[1]": "objects", "{'x': 1}": "objects", "map {1: 2}": "objects",
@@ -61,8 +61,8 @@ def test_types_are_those_of_the_values(value, connection):
     kind = kind_of(records.types(["k"])["k"])
     assert kind == VALUES[value] or VALUES[value] is None
     [batch] = records.batches()
-    if value == "1::uhugeint" and kind_of(batch.column("k").dtype) == "objects":
-        return  # before version 1.3, bytes
+    if "hugeint" in value:
+        return  # decimals without places, or bytes before version 1.3
     assert kind_of(batch.column("k").dtype) == kind or kind == "objects"
     found, missing = forms(batch, "k")
     assert missing is None and (found is not None or value == "null")

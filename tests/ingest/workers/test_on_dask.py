@@ -1,7 +1,6 @@
 """Records of dask are counted where dask computes, with the values that they have."""
 
 import datetime
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -70,12 +69,12 @@ def test_partitions_keep_their_types(scheduler):
     frame = parts_of(
         pd.DataFrame({"key": np.array([ODD, 2], dtype=np.int64)}),
         pd.DataFrame({"key": [2.5, -0.0]}),
-        pd.DataFrame({"key": pd.Series([Decimal("1.10"), day, ODD, "x"], dtype=object)}),
+        pd.DataFrame({"key": pd.Series([day, ODD, "x"], dtype=object)}),
         pd.DataFrame({"key": []}),
     )
     assert keys_of(frame, "key") == {
         ("int", ODD): 2, ("int", 2): 1, ("float", 2.5): 1, ("float", 0.0): 1,
-        ("Decimal", Decimal("1.1")): 1, ("date", day): 1, ("str", "x"): 1,
+        ("date", day): 1, ("str", "x"): 1,
     }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ from tests.helpers_statistics import audited_epsilon, same_distribution
 )
 @example(sizes=[0] * 15 + [149], tau=1.0)  # over all thresholds, and hidden by the least that an answer needs
 def test_without_noise_the_complete_tree_gives_the_same(calibration, sizes, tau):
-    implicit, complete = dpt.prefixes("x", bits=[1, 3, 4]), Tree.from_branching([2, 4, 2])
+    implicit, complete = dpt.prefixes("x", bits=[1, 3, 4], notation="number"), Tree.from_branching([2, 4, 2])
     leaves = np.array(sizes)
     chain = chain_of(depth=4, calibration=calibration, tau=tau)
     levels = complete.roll_up(leaves)

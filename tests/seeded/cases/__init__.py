@@ -1,6 +1,6 @@
 """The cases: small functions that call the public API, and return what `described` can describe.
 
-Each module lists its own when it is imported. What will go with 0.1 is in `leaving`.
+Each module lists its own when it is imported.
 """
 
 from tests.seeded.cases import (  # noqa: F401
@@ -11,7 +11,6 @@ from tests.seeded.cases import (  # noqa: F401
     files,
     functions,
     implicit,
-    leaving,
     ledgers,
     options,
     output,

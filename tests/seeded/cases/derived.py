@@ -97,7 +97,7 @@ def quadtree_squares():
 def listed_prefixes():
     options = {"rng": rng(), **PURE}
     return {
-        "bits": logins().dp.tree_counts([dpt.prefixes("address", bits=[2, 4], width=32)], **options),
+        "bits": logins().dp.tree_counts([dpt.prefixes("address", bits=[2, 4], notation="ipv4")], **options),
         "numbers": logins().dp.tree_counts(
             [dpt.prefixes("address", bits=[1, 3], width=32, notation="number")], **options
         ),

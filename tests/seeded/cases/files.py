@@ -67,7 +67,9 @@ def files_of_keys_of_all_types():
 
 @case
 def files_of_prefixes_and_private_keys():
-    prefixes = dpt.tree_counts(logins(), dpt.prefixes("ip", bits=[8, 32]), rng=rng(), **APPROXIMATE)
+    prefixes = dpt.tree_counts(
+        logins(), dpt.prefixes("ip", bits=[8, 32], notation="ipv4"), rng=rng(), **APPROXIMATE
+    )
     keys = visits(2_000).dp.tree_counts(BY, private_keys=BY, rng=rng(), epsilon=4.0, delta=1e-3, **PEOPLE)
     return {"prefixes": there_and_back(prefixes), "private keys": there_and_back(keys)}
 

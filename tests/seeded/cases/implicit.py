@@ -13,7 +13,7 @@ import pandas_dptree as dpt
 from tests.seeded.cases.register import case, default
 from tests.seeded.data import APPROXIMATE, CONCENTRATED, PEOPLE, logins, rng
 
-IPS = dpt.prefixes("ip", bits=[8, 16, 24, 32])
+IPS = dpt.prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
 ADDRESSES = dpt.prefixes("address", bits=[4, 20, 32], width=32, notation="number")
 USERS = dpt.binary("user", bits=8)
 CODES = dpt.prefixes("code", chars=[1, 2, 4], alphabet="0123456789ABC")

@@ -188,7 +188,7 @@ def options_of_series():
 @case
 def options_of_prefixes():
     frame = pd.DataFrame({"k": np.repeat([1, 5, 14], [900, 70, 30])}).assign(unit=np.arange(1_000) // 3)
-    tree, loss = dpt.prefixes("k", bits=[2, 4]), {"epsilon": 1.0, "delta": 1e-4}
+    tree, loss = dpt.prefixes("k", bits=[2, 4], notation="number"), {"epsilon": 1.0, "delta": 1e-4}
     options: dict[str, dict[str, Any]] = {
         "epsilon": {"epsilon": 2.0},
         "delta": {"delta": 1e-3},

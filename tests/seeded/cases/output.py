@@ -36,7 +36,7 @@ def levels_drawn():
         "means": _panels(means(["age", "cost"], epsilon=4.0).dp.plot.levels("cost", n=3)),
         "prefixes": _panels(
             dpt.tree_counts(
-                logins(), dpt.prefixes("ip", bits=[8, 32]), rng=rng(), **APPROXIMATE
+                logins(), dpt.prefixes("ip", bits=[8, 32], notation="ipv4"), rng=rng(), **APPROXIMATE
             ).dp.plot.levels(n=2)
         ),
     }
@@ -85,7 +85,9 @@ def page_of_means():
 
 @case
 def page_of_prefixes():
-    table = dpt.tree_counts(logins(), dpt.prefixes("ip", bits=[8, 32]), rng=rng(), **APPROXIMATE)
+    table = dpt.tree_counts(
+        logins(), dpt.prefixes("ip", bits=[8, 32], notation="ipv4"), rng=rng(), **APPROXIMATE
+    )
     return _cells(table.dp.to_html(max_rows=8))
 
 

@@ -345,7 +345,17 @@ def what_plans_say():
         "several": dpt.plan_means(domain(), columns="age", bounds=(0, 100), **PURE),
         "relative error": dpt.plan(domain(), mechanism=dpt.Multiplicative(alpha=0.25), **APPROXIMATE),
         "distribution": dpt.plan_distribution("age", bounds=(0, 100), bins=64, **APPROXIMATE, **PEOPLE),
-        "prefixes": dpt.plan(dpt.prefixes("ip", bits=[8, 32]), **APPROXIMATE),
+        "prefixes": dpt.plan(dpt.prefixes("ip", bits=[8, 32], notation="ipv4"), **APPROXIMATE),
         "private keys": dpt.plan(domain(), private_keys=["doctor"], **APPROXIMATE, **PEOPLE),
     }
     return {name: {"headline": plan.headline, "repr": repr(plan)} for name, plan in plans.items()}
+
+
+@case
+def alpha_compared():
+    plan = dpt.plan(domain(), mechanism="laplace", **APPROXIMATE)
+    return {
+        "worst": plan.compare(alpha=0.1),
+        "counts": plan.compare(alpha=0.25, counts={"total": 600, "region": 150}),
+        "pure": dpt.plan(TREE, **PURE).compare(alpha=0.1),
+    }

@@ -258,7 +258,10 @@ def prefixes_of_all_types():
         frame = pd.DataFrame({"k": column})
         return dpt.tree_counts(frame, [tree], rng=rng(), **EXACT)["count"].tolist()
 
-    bits, ips = dpt.prefixes("k", bits=[1, 2], width=4), dpt.prefixes("k", bits=[1, 2], width=32)
+    bits, ips = (
+        dpt.prefixes("k", bits=[1, 2], width=4, notation="number"),
+        dpt.prefixes("k", bits=[1, 2], notation="ipv4"),
+    )
     chars = dpt.prefixes("k", chars=[1, 2], alphabet="ab1")
     return {
         "numbers": counts_of([0, 7, 8, 15, 16, -1], bits),
