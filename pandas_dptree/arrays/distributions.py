@@ -48,6 +48,9 @@ def plan_distribution(
 ) -> DistributionPlan:
     """Plan the release of a distribution along a dimension. Spends nothing, and reads no cell.
 
+    **Privacy**: a function of public arguments alone. The noise is that of one distribution, whatever the
+    other dimensions of an array: see `DistributionPlan.release`.
+
     Parameters
     ----------
     array : xarray.DataArray

@@ -206,13 +206,9 @@ def release(plan: JointPlan, dataset: xr.Dataset, **options: Unpack[Running]) ->
     plan : JointPlan
         From `plan`.
     dataset : xarray.Dataset
-        With the variables of the plan; others are ignored.
+        With the variables of the plan; others are ignored. The result is that of `tree_counts`, and errors
+        are those of `pandas_dptree.arrays.release`.
     **options
-
-    Returns
-    -------
-    xarray.DataTree
-        As for `tree_counts`. Errors are those of `pandas_dptree.arrays.release`.
     """
     tree: xr.DataTree = carry_out({None: of_dataset(plan, dataset)}, options)[None]
     return tree

@@ -92,7 +92,6 @@ def tree_counts(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import pandas_dptree as dpt
     >>> visits = xr.DataArray(
     ...     [[30, 5], [20, 9], [70, 2]], dims=["city", "month"],
@@ -100,10 +99,6 @@ def tree_counts(
     >>> tree = dpt.arrays.tree_counts(visits, ["state", "city"], epsilon=1.0)
     >>> list(tree.children), dict(tree["state"].sizes)
     (['total', 'state', 'city'], {'month': 2, 'state': 2})
-    >>> taxi = xr.DataArray(np.ones((256, 256), int), dims=["y", "x"])
-    >>> tree = dpt.arrays.tree_counts(taxi, dpt.quadtree("y", "x", depth=8), epsilon=0.5)
-    >>> dict(tree["quad_3"].sizes)
-    {'y': 8, 'x': 8}
     """
     prepared = plan(array, by, **taken_from(ADDITIVE, options))
     return release(prepared, array, **taken_from(RUNNING, options))
@@ -227,13 +222,8 @@ def release(plan: AdditivePlan, array: xr.DataArray, **options: Unpack[Running])
         derived levels, are looked up by name among the dimensions and coordinates of the array; cells whose
         keys its domain lacks are left out. A quadtree without bounds needs arrays of the same shape.
     array : xarray.DataArray
-        As for `tree_counts` or, with a plan for sums, `tree_sums`.
+        As for `tree_counts` or, with a plan for sums, `tree_sums`, which return the same.
     **options
-
-    Returns
-    -------
-    xarray.DataTree
-        As for `tree_counts`.
 
     Raises
     ------
