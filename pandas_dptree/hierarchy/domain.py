@@ -182,10 +182,9 @@ class Domain:
 
         Parameters
         ----------
-        places : pandas.DataFrame, pandas.MultiIndex or pandas.Index
+        places : dataframe of any supported engine, pandas.MultiIndex or pandas.Index
             Has the columns (or index levels) `by`; others are ignored. A path that ends early has missing
-            keys from some level on. Also accepts frames of polars and tables of pyarrow; and for a single key
-            any list, range, array, Series or Index with that name or none.
+            keys from some level on. For a single key also any list, range, array or Series.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
         structural_zeros : hashable, optional
@@ -202,8 +201,8 @@ class Domain:
         ArgumentError
             If `structural_zeros` cannot name a column.
         ColumnsError
-            If a column is missing from `places`, is repeated, or has labels that cannot be keys; or if the
-            column `structural_zeros` holds values other than true and false.
+            If a column is missing, repeated, or has labels that cannot be keys, such as decimals or bytes; or
+            if the column `structural_zeros` holds values other than true and false.
         DomainError
             If there is no leaf, a leaf is listed twice or is also an inner node, or a path has a gap.
 
@@ -455,8 +454,8 @@ class Domain:
     def find_leaves(self, codes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Find the leaf of each path of codes: -1 if the domain does not list it, or it is a structural zero.
 
-        For each key, the codes are positions in `labels`: -1 for a missing key, -2 for an unknown label. A path that
-        is missing from some level on belongs to the leaf of that shorter path, if the domain lists one.
+        For each key, the codes are positions in `labels`: -1 for a missing key, -2 for an unknown label. A path
+        that ends early belongs to the leaf of that shorter path, if the domain lists one.
         """
         nodes = self.find_nodes(codes)
         return nodes if self._kept_leaves is None else self._kept_leaves[nodes]

@@ -147,7 +147,7 @@ class WholeTable:
 
 @dataclass(frozen=True)
 class ByteStrings:
-    """Byte strings in one array, which has at least 8 more bytes, and where each starts and how long it is."""
+    """Byte strings in one array, which has at least 8 more bytes, with their starts and lengths."""
 
     data: npt.NDArray[np.uint8]
     starts: IntArray

@@ -86,7 +86,7 @@ _SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number
 def encode(column: pd.Series) -> tuple[Any, Cells]:
     """Describe the type of a column as JSON, and its values as text.
 
-    If `decode` would not restore them exactly, raise a TypeError, ValueError or RecursionError that quotes no value.
+    A TypeError, ValueError or RecursionError, which quotes no value, if `decode` would not restore them exactly.
     """
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
