@@ -454,7 +454,7 @@ class Domain:
     def find_leaves(self, codes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Find the leaf of each path of codes: -1 if the domain does not list it, or it is a structural zero.
 
-        For each key, the codes are positions in `labels`: -1 for a missing key, -2 for an unknown label. A path
+        For each key, codes are positions in `labels`: -1 for a missing key, -2 for an unknown label. A path
         that ends early belongs to the leaf of that shorter path, if the domain lists one.
         """
         nodes = self.find_nodes(codes)

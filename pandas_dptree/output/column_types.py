@@ -86,7 +86,7 @@ _SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number
 def encode(column: pd.Series) -> tuple[Any, Cells]:
     """Describe the type of a column as JSON, and its values as text.
 
-    A TypeError, ValueError or RecursionError, which quotes no value, if `decode` would not restore them exactly.
+    If `decode` would not restore them, a TypeError, ValueError or RecursionError that quotes no value.
     """
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
