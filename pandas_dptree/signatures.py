@@ -57,6 +57,11 @@ class Option(NamedTuple):
     annotation: Any = Any
     with_private_keys: tuple[str, str] | None = None
 
+    def stated(self, *, private: bool) -> tuple[str, str]:
+        """Return the values and the details, for functions that take private keys or for others."""
+        own = (self.values, self.details)
+        return self.with_private_keys or own if private else own
+
 
 def options_of(kind: type[Any]) -> dict[str, Option]:
     """Return the options of a TypedDict by name, each the annotation of a key."""
@@ -123,8 +128,7 @@ def _documented(document: str | None, options: Mapping[str, Option], *, private:
         for name, each in options.items():
             if name not in described:
                 default = "optional" if each.default is None else f"default {each.default!r}"
-                own = (each.values, each.details)
-                values, details = each.with_private_keys or own if private else own
+                values, details = each.stated(private=private)
                 text = f"{each.summary} {details}".rstrip()
                 lines += [f"{line[1]}{name} : {values}, {default}"]
                 lines += [

@@ -11,9 +11,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger
 from pandas_dptree.errors import visible
-from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
-from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.signatures import Option
@@ -69,14 +67,18 @@ def _reading(name: str, option: Option, names: Sequence[str]) -> dict[str, Any]:
     text = re.sub(r"(?<!`)`(\w+)`", lambda found: flag_of(found[1]), text).replace("``", "")
     text = text[0].lower() + text[1:]
     kinds = get_args(option.annotation) or (option.annotation,)
-    if "private_keys" in names and name in _WITH_PRIVATE_KEYS:
+    private = "private_keys" in names
+    if private and name in _WITH_PRIVATE_KEYS:
         text = f"{text} ({_WITH_PRIVATE_KEYS[name]})"
     literals = [kind for kind in (option.annotation, *kinds) if get_origin(kind) is Literal]
     if bool in kinds:
         return {"action": "store_true", "help": text}
     if literals:
-        choices = [each for kind in literals for each in get_args(kind)]
-        return {"choices": _choices(name, choices, names), "help": text}
+        values, _ = option.stated(private=private)
+        texts = dict.fromkeys(each for kind in literals for each in get_args(kind))
+        choices = [each for each in texts if f'"{each}"' in values]
+        more = ["multiplicative"] if name == "mechanism" and private else []
+        return {"choices": [*choices, *more], "help": text}
     reading: dict[str, Any] = {"metavar": option.metavar, "help": text}
     if int in kinds or float in kinds:
         return {"type": int if int in kinds else float, **reading}
@@ -84,14 +86,6 @@ def _reading(name: str, option: Option, names: Sequence[str]) -> dict[str, Any]:
         more = "" if option.help else "; repeat for others"
         return {"action": "append", "metavar": option.metavar, "help": f"{text}{more}"}
     return {"type": Path if option.metavar in ("FILE", "FOLDER") else str, **reading}
-
-
-def _choices(name: str, choices: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the choices of a command, without those that are for private keys if it has none."""
-    private = "private_keys" in names
-    own = [*choices, "multiplicative"] if name == "mechanism" and private else choices
-    only = {"mechanism": MECHANISMS, "split": SPLITS}.get(name, own)
-    return list(dict.fromkeys(own if private else only))
 
 
 def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:

@@ -192,10 +192,6 @@ class Domain:
             patients of a maternity ward. Their counts are known to be 0, and records with their keys are
             dropped like those outside the domain.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         ArgumentError
@@ -245,10 +241,6 @@ class Domain:
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         DomainError
@@ -286,10 +278,6 @@ class Domain:
             Has the columns `by`, all categorical, or of the type Enum of the library.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
-
-        Returns
-        -------
-        Domain
 
         Raises
         ------

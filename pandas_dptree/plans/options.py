@@ -136,15 +136,19 @@ class PlanOptions(TypedDict, total=False):
         Split | PrivateSplit | Mapping[Hashable, float],
         Option(
             "optimal",
-            '{"optimal", "uniform", "geometric", "doubling"} or mapping',
+            '{"optimal", "uniform", "geometric"} or mapping',
             "How to divide the privacy budget among the levels.",
-            "A mapping gives each level's share by name; shares must sum to 1, and levels left out get 0. "
-            'With private keys and implicit trees only ``"uniform"`` (the smallest '
-            'nodes found have the same size on all levels), ``"doubling"`` (each level gets twice the share '
-            "of the one above, which finds the smallest nodes on the deepest level), a mapping with all "
-            'shares above 0, or ``"optimal"``: the better of these two, averaged over the levels, and '
-            "doubling for truncated Laplace noise on up to four private levels.",
+            "A mapping gives each level's share by name; shares must sum to 1, and levels left out get 0.",
             flag="--split",
+            with_private_keys=(
+                '{"optimal", "uniform", "geometric", "doubling"} or mapping',
+                "A mapping gives each level's share by name; shares must sum to 1, and levels left out get "
+                '0. With private keys and implicit trees only ``"uniform"`` (the smallest nodes found have '
+                'the same size on all levels), ``"doubling"`` (each level gets twice the share of the one '
+                "above, which finds the smallest nodes on the deepest level), a mapping with all shares "
+                'above 0, or ``"optimal"``: the better of these two, averaged over the levels, and doubling '
+                "for truncated Laplace noise on up to four private levels.",
+            ),
         ),
     ]
     level_weights: Annotated[

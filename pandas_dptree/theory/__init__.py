@@ -27,6 +27,12 @@ from pandas_dptree.plans.predicted_errors import (
     predicted_alpha_rmse,
     relative_error_from_rmse,
 )
+from pandas_dptree.theory.best_levels import (
+    best_branching_factor,
+    optimal_branching,
+    optimal_budgets,
+    optimal_real_tree,
+)
 from pandas_dptree.theory.certificate import Certificate, certify
 from pandas_dptree.theory.cumulative_bound import cumulative_lower_bound
 from pandas_dptree.theory.cumulative_sums import from_thresholds
@@ -45,16 +51,7 @@ from pandas_dptree.theory.factorization_bound import (
     witness,
     worst_node_shares,
 )
-from pandas_dptree.theory.level_uniform import (
-    best_branching_factor,
-    histogram_error,
-    optimal_branching,
-    optimal_budgets,
-    optimal_real_tree,
-    refined_error,
-    threshold_error,
-    tree_error,
-)
+from pandas_dptree.theory.level_uniform import histogram_error, refined_error, threshold_error, tree_error
 from pandas_dptree.theory.overview import error_bounds
 from pandas_dptree.theory.packing import (
     decode,

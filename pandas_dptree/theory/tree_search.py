@@ -56,12 +56,8 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.theory.level_uniform import (
-    best_branching_factor,
-    digit_sum,
-    level_uses,
-    optimal_budgets,
-)
+from pandas_dptree.theory.best_levels import best_branching_factor, optimal_budgets
+from pandas_dptree.theory.level_uniform import digit_sum, level_uses
 
 __all__ = ["OptimalTree", "optimal_tree"]
 
@@ -75,17 +71,11 @@ _STEP = 1e-3  # the step of the logarithm of a ratio, in the table of bounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimalTree:
-    """A level-uniform tree over bins, and the split of an epsilon over its levels.
+    """A level-uniform tree over bins, and the epsilon of each of its levels below the root.
 
-    Attributes
-    ----------
-    branching : tuple of int
-        Children of each node, from the root down.
-    budgets : tuple of float
-        The epsilon of each level below the root.
-    error : float
-        The squared error of all cumulative sums in squared counts, with a public total and continuous
-        Laplace noise of the variance ``8 / budget**2``, which replaced rows need.
+    `branching` has the children of each node, from the root down. `error` is the squared error of all
+    cumulative sums in squared counts, with a public total and continuous Laplace noise of the variance
+    ``8 / budget**2``, which replaced rows need.
     """
 
     branching: tuple[int, ...]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.theory import tree_search as search
-from pandas_dptree.theory.level_uniform import best_branching_factor, digit_sum, tree_error
+from pandas_dptree.theory.best_levels import best_branching_factor
+from pandas_dptree.theory.level_uniform import digit_sum, tree_error
 from pandas_dptree.theory.tree_search import optimal_tree
 from tests.helpers_cases import each
 
