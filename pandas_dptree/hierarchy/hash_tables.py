@@ -147,7 +147,7 @@ class WholeTable:
 
 @dataclass(frozen=True)
 class ByteStrings:
-    """Byte strings in one array, which has at least 8 more bytes, with their starts and lengths."""
+    """Byte strings in one array, which ends with at least 8 more bytes."""
 
     data: npt.NDArray[np.uint8]
     starts: IntArray

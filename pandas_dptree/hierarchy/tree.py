@@ -254,19 +254,7 @@ class Tree(Shape):
         return all(len(counts) == 1 for counts in self.child_counts)
 
     def sum_children(self, level: int, values: Values) -> Values:
-<<<<<<< HEAD
         """Sum values of the level below over the children of each node; folded ones may stay folded."""
-=======
-        """Sum level values over the children of each node.
-
-        Parameters
-        ----------
-        level : int
-            The parents' level.
-        values : numpy.ndarray, shape (level_sizes[level + 1], ...) or (1,)
-            Values of the children; each may be an array.
-        """
->>>>>>> main
         counts = self.child_counts[level]
         if len(values) == 1:
             return values * counts

@@ -84,10 +84,7 @@ _SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number
 
 
 def encode(column: pd.Series) -> tuple[Any, Cells]:
-    """Describe the type of a column as JSON, and its values as text.
-
-    If `decode` would not restore them, a TypeError, ValueError or RecursionError that quotes no value.
-    """
+    """Describe the type of a column as JSON, and its values as text, or refuse to."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _encode_categories(column)
@@ -144,7 +141,7 @@ def is_plain_text(kind: Any) -> bool:
 
 
 def encode_value(value: object) -> Any:
-    """Describe a single value, such as a column's name, as JSON; raise as `encode` does."""
+    """Describe a single value, such as the name of a column, as JSON, or refuse it."""
     encoded: Any
     if value is None or type(value) in (str, bool, int):
         encoded = value

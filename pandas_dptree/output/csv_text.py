@@ -22,13 +22,7 @@ _SPECIAL: Final = re.compile('[",\r\n]')
 
 
 def join_columns(names: Sequence[str], columns: Sequence[Cells]) -> str:
-    r"""Return the text of a table from the fields of its columns, None where missing.
-
-    Examples
-    --------
-    >>> join_columns(["state", "city"], [["CA", "CA", "CA"], ["Oakland", "", None]])
-    'state,city\nCA,Oakland\nCA,""\nCA,\n'
-    """
+    """Return the text of a table from the fields of its columns, None where missing."""
     rows = map(",".join, zip(*map(_fields, columns), strict=True))
     return "\n".join([",".join(_fields(names)), *rows, ""])
 
