@@ -137,13 +137,9 @@ class RelativeErrorPlan(Plan[pd.DataFrame]):
         return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the values that a count can take.
+        """Return the values that a count can take: ``count`` and its ``error_bound``.
 
-        Returns
-        -------
-        pandas.DataFrame
-            One row per value: ``count`` and its ``error_bound``; with clip, before it is moved into its
-            window.
+        With clip, they are those before the count is moved into its window.
         """
         counts = self.thresholds.estimates
         return pd.DataFrame({"count": counts, "error_bound": self.error_bound(counts)})
