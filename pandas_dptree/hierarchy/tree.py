@@ -117,10 +117,6 @@ class Tree(Shape):
             Children per node, from the root down; each at least 1. No memory of the size of the tree is
             allocated.
 
-        Returns
-        -------
-        Tree
-
         Raises
         ------
         ArgumentError
@@ -161,10 +157,6 @@ class Tree(Shape):
         paths : array_like of int, shape (n_leaves, depth)
             One row per leaf: the codes of its ancestors at levels 1, 2, … and its own. A row may end early,
             with -1 from some level on. Leaf ``i`` of the tree is the ``i``-th row in lexicographic order.
-
-        Returns
-        -------
-        Tree
 
         Raises
         ------
@@ -274,10 +266,6 @@ class Tree(Shape):
             The parents' level.
         values : numpy.ndarray, shape (level_sizes[level + 1], ...) or (1,)
             Values of the children; each may be an array.
-
-        Returns
-        -------
-        numpy.ndarray, shape (level_sizes[level], ...) or (1,)
         """
         counts = self.child_counts[level]
         if len(values) == 1:

@@ -365,10 +365,6 @@ class Plan(ABC, Generic[Released]):
             The `digest` of the approved plan, in 64 digits; any other plan is refused. Without it, an edited
             plan with a recomputed digest may be accepted, but none that spends more than it states.
 
-        Returns
-        -------
-        Plan
-
         Raises
         ------
         ArgumentError

@@ -104,11 +104,6 @@ def plan(
         With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, a
         `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
     Examples
     --------
     >>> import pandas as pd
@@ -169,15 +164,6 @@ def plan_sums(
     columns, bounds, granularity
         As for `tree_sums`.
     **options
-
-    Returns
-    -------
-    JointPlan
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------
@@ -244,10 +230,6 @@ def plan_agg(
         As for `tree_agg`, which raises the same errors.
     **options
 
-    Returns
-    -------
-    JointPlan
-
     Examples
     --------
     >>> import pandas_dptree as dpt
@@ -290,11 +272,6 @@ def plan_distribution(
     -------
     DistributionPlan
         Without a privacy unit, one with `max_contributions` above 1 is for releases of exact counts.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
 
     Examples
     --------
