@@ -84,13 +84,7 @@ _SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number
 
 
 def encode(column: pd.Series) -> tuple[Any, Cells]:
-    """Describe the type of a column as JSON, and its values as text.
-
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If `decode` would not restore the type and each value exactly. The message is safe to show.
-    """
+    """Describe the type of a column as JSON, and its values as text, or refuse to."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _encode_categories(column)
@@ -153,13 +147,7 @@ def is_plain_text(kind: Any) -> bool:
 
 
 def encode_value(value: object) -> Any:
-    """Describe a single value, such as the name of a column, as JSON.
-
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If `decode_value` would not restore it exactly.
-    """
+    """Describe a single value, such as the name of a column, as JSON, or refuse it."""
     encoded: Any
     if value is None or type(value) in (str, bool, int):
         encoded = value

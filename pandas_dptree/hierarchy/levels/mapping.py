@@ -22,13 +22,7 @@ __all__ = ["MappedLevels", "mapping"]
 
 @dataclass(frozen=True, eq=False)
 class MappedLevels(DerivedLevels[Domain]):
-    """Levels that a public table assigns to the values of a column. Made by `mapping`.
-
-    Attributes
-    ----------
-    table : Domain
-        The rows of the table; the finest key is the column of the records.
-    """
+    """Levels that a public table assigns to the values of a column. Made by `mapping`."""
 
     pitfall: ClassVar[str] = "values that are spelt differently in the table of the mapping"
     """What to check if records belong to no leaf."""
