@@ -11,7 +11,6 @@ import pandas as pd
 from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.old_names import with_old_names
 from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
@@ -29,7 +28,6 @@ __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 _OF_RELEASED_TABLES: Final = ("domain", "level", "plot", "to_file", "to_html")
 
 
-@with_old_names("frame.dp")
 class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
 
