@@ -34,8 +34,9 @@ from pandas_dptree.output.files import read_file, to_file
 from pandas_dptree.planning.targets import relative
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.detection import detection_probability
 from pandas_dptree.plans.distribution import DistributionPlan
-from pandas_dptree.plans.implicit import ImplicitPlan, detection_probability
+from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.losses import Losses

@@ -120,10 +120,6 @@ def tree_sums(
         The variables to release; by default those that `bounds` lists, or all.
     **options
 
-    Returns
-    -------
-    xarray.DataTree
-
     Examples
     --------
     >>> import pandas_dptree as dpt

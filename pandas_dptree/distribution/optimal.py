@@ -110,10 +110,6 @@ def best_tree(
     total_known : bool, default False
         Whether the number of rows is public.
 
-    Returns
-    -------
-    BinTree
-
     Raises
     ------
     ArgumentError

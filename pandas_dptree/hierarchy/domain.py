@@ -234,10 +234,6 @@ class Domain:
             patients of a maternity ward. Their counts are known to be 0, and records with their keys are
             dropped like those outside the domain.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         ArgumentError
@@ -287,10 +283,6 @@ class Domain:
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
 
-        Returns
-        -------
-        Domain
-
         Raises
         ------
         DomainError
@@ -328,10 +320,6 @@ class Domain:
             Has the columns `by`, all categorical, or of the type Enum of the library.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
-
-        Returns
-        -------
-        Domain
 
         Raises
         ------

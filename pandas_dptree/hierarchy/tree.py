@@ -12,27 +12,23 @@ a regular tree of any size costs no more than its number of levels.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, DomainError, quote
 from pandas_dptree.hierarchy.paths import Level, Paths
+from pandas_dptree.hierarchy.shape import IntArray, Shape, Values
 
 __all__ = ["IntArray", "Tree"]
 
-IntArray = npt.NDArray[np.int64]
-Values = npt.NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tree:
+class Tree(Shape):
     """A rooted tree whose leaves are all on the deepest level.
 
     A path that ends early is continued as a chain of single children, so that each level contains every
@@ -121,10 +117,6 @@ class Tree:
             Children per node, from the root down; each at least 1. No memory of the size of the tree is
             allocated.
 
-        Returns
-        -------
-        Tree
-
         Raises
         ------
         ArgumentError
@@ -165,10 +157,6 @@ class Tree:
         paths : array_like of int, shape (n_leaves, depth)
             One row per leaf: the codes of its ancestors at levels 1, 2, … and its own. A row may end early,
             with -1 from some level on. Leaf ``i`` of the tree is the ``i``-th row in lexicographic order.
-
-        Returns
-        -------
-        Tree
 
         Raises
         ------
@@ -256,11 +244,6 @@ class Tree:
         """Repeat level values for each of `n` copies; folded values stay folded."""
         return values if len(values) == 1 else np.tile(values, n)
 
-    @property
-    def depth(self) -> int:
-        """Level of the leaves; the root has level 0."""
-        return len(self.child_counts)
-
     @cached_property
     def level_sizes(self) -> tuple[int, ...]:
         """Number of nodes of each level, chain nodes included."""
@@ -268,16 +251,6 @@ class Tree:
         for counts in self.child_counts:
             sizes.append(sizes[-1] * int(counts[0]) if len(counts) == 1 else int(counts.sum()))
         return tuple(sizes)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves."""
-        return self.level_sizes[-1]
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes on all levels, chain nodes included."""
-        return sum(self.level_sizes)
 
     @property
     def is_uniform(self) -> bool:
@@ -293,10 +266,6 @@ class Tree:
             The parents' level.
         values : numpy.ndarray, shape (level_sizes[level + 1], ...) or (1,)
             Values of the children; each may be an array.
-
-        Returns
-        -------
-        numpy.ndarray, shape (level_sizes[level], ...) or (1,)
         """
         counts = self.child_counts[level]
         if len(values) == 1:
@@ -371,20 +340,6 @@ class Tree:
         if len(self.leaf_levels) == 1:
             return self.level_sizes[level] if self.leaf_levels[0] >= level else 0
         return int(np.count_nonzero(self.listed(level)))
-
-    def mean_listed(self, level: int, values: Values) -> float:
-        """Average level values over the nodes shown in a table; nan if there are none."""
-        if len(values) == 1:
-            return float(values[0]) if self.n_listed(level) else math.nan
-        shown = values[self.listed(level)]
-        return float(shown.mean()) if len(shown) else math.nan
-
-    def max_listed(self, level: int, values: Values) -> float:
-        """Return the largest level value over the nodes shown in a table; nan if there are none."""
-        if len(values) == 1:
-            return float(values[0]) if self.n_listed(level) else math.nan
-        shown = values[self.listed(level)]
-        return float(shown.max()) if len(shown) else math.nan
 
     @cached_property
     def _digest(self) -> bytes:

@@ -108,7 +108,7 @@ class AdditivePlan(Measurement):
         known = [
             int(np.count_nonzero(np.broadcast_to(exact, shown.shape) & shown)) if exact.any() else 0
             for exact, shown in zip(
-                self.known.exact, map(self.tree.listed, range(self.tree.depth + 1)), strict=True
+                self.known.exact, map(self._shape.listed, range(self._shape.depth + 1)), strict=True
             )
         ]
         return {
@@ -216,10 +216,6 @@ class AdditivePlan(Measurement):
         ----------
         ax : matplotlib.axes.Axes, optional
             The axes to draw on; by default those of a new figure.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
 
         Raises
         ------

@@ -10,16 +10,11 @@ from functools import cached_property
 from html import escape
 from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import Domain, Source, level_names, source_of
-from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.ingest.prefixes import check_prefixes
+from pandas_dptree.hierarchy.domain import Source
 from pandas_dptree.old_names import with_old_names
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
@@ -27,9 +22,9 @@ from pandas_dptree.plans.options import RUNNING, Running, takes
 from pandas_dptree.plans.running import Origin, Release, carry_out
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.sensitivity import Neighbors
-from pandas_dptree.privacy.unit import check_rows_of_records, protected
+from pandas_dptree.privacy.unit import protected
 
-__all__ = ["FORMATS", "Plan", "PrefixPlan", "TreePlan", "read_only"]
+__all__ = ["FORMATS", "Plan"]
 
 Released = TypeVar("Released", covariant=True)
 
@@ -382,10 +377,6 @@ class Plan(ABC, Generic[Released]):
             The `digest` of the approved plan, in 64 digits; any other plan is refused. Without it, an edited
             plan with a recomputed digest may be accepted, but none that spends more than it states.
 
-        Returns
-        -------
-        Plan
-
         Raises
         ------
         ArgumentError
@@ -404,80 +395,3 @@ class Plan(ABC, Generic[Released]):
         serialize.check_same_content(data, plan._content)
         plan.__dict__["_content"] = {key: data[key] for key in plan._content}
         return plan
-
-
-def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Copy an array and make it read-only, so that a checked plan cannot change."""
-    copy = np.array(values)
-    copy.setflags(write=False)
-    return copy
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TreePlan(Plan[pd.DataFrame]):
-    """A plan for the nodes of a listed `tree`, with labels if it has a `domain`."""
-
-    tree: Tree
-    domain: Domain | None
-
-    def __post_init__(self) -> None:
-        """Check that the labels fit the tree, and the privacy unit."""
-        tree = self.tree if self.domain is None else self.domain.tree
-        if tree != self.tree:
-            raise ArgumentError(
-                "domain", "differs in shape from the plan's tree.", hint="pass tree=domain.tree."
-            )
-        super().__post_init__()
-
-    @property
-    def level_names(self) -> tuple[Hashable, ...]:
-        """Names of the levels, from the root to the leaves."""
-        return level_names(self.hierarchy)
-
-    @property
-    def hierarchy(self) -> Domain | Tree:
-        """The domain, or without labels the tree."""
-        return self.domain or self.tree
-
-    @property
-    def domain_source(self) -> Source:
-        """Where the public keys came from."""
-        return source_of(self.domain)
-
-    @cached_property
-    def _labelled(self) -> Domain:
-        """The domain; without labels, one that numbers the nodes."""
-        return self.domain or Domain.from_tree(self.tree)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PrefixPlan(Plan[pd.DataFrame]):
-    """A plan for an implicit `tree` of all prefixes."""
-
-    tree: PrefixTree
-
-    def __post_init__(self) -> None:
-        """Check the tree and the privacy unit."""
-        check_prefixes(self.tree)
-        super().__post_init__()
-        check_rows_of_records(self.privacy_unit, self.max_contributions)
-
-    @property
-    def _columns_used(self) -> tuple[Hashable, ...]:
-        """The column that decides where a row is counted."""
-        return (self.tree.column,)
-
-    @property
-    def level_names(self) -> tuple[str, ...]:
-        """Names of the levels, from the root down."""
-        return self.tree.level_names
-
-    @property
-    def hierarchy(self) -> PrefixTree:
-        """The tree."""
-        return self.tree
-
-    @property
-    def domain_source(self) -> None:
-        """None: the keys are not public, and the mechanism protects which nodes are shown."""
-        return None

@@ -77,7 +77,7 @@ def _thresholds(plan: Measurement, alpha: float, calibration: Calibration) -> Cl
     if plan.quantity != COUNT:
         return None
     mechanism = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
-    chain = mechanism.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan.tree.depth + 1)
+    chain = mechanism.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan._shape.depth + 1)
     assert chain is None or isinstance(chain, ClippedThresholds)
     return chain
 
@@ -85,7 +85,7 @@ def _thresholds(plan: Measurement, alpha: float, calibration: Calibration) -> Cl
 def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, float] | None) -> FloatArray:
     """Predict the largest alpha-RMSE of each level: see `AdditivePlan.alpha_rmse`."""
     unit = float(plan.quantity.unit)
-    largest = np.zeros(plan.tree.depth + 1)
+    largest = np.zeros(plan._shape.depth + 1)
     for level, truth in enumerate(_counts(plan, counts) / unit):
         exact = plan.known.exact[level]
         if plan._estimator.combines_levels:
@@ -94,7 +94,7 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
         else:
             scales = plan.unit_noise_scales[level : level + 1]
             errors = predicted_alpha_rmse(plan.noise, np.where(exact, 1.0, scales), truth, alpha)
-        largest[level] = unit * plan.tree.max_listed(level, np.where(exact, 0.0, errors))
+        largest[level] = unit * plan._shape.max_listed(level, np.where(exact, 0.0, errors))
     return largest
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pandas_dptree.distribution.strategies import Strategies
 from pandas_dptree.distribution.strategy import Strategy
-from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object, naming, quote
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known_counts import Known
@@ -22,18 +22,19 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
-from pandas_dptree.output.distribution import COMPANIONS, Distribution
+from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
-__all__ = ["DistributionPlan", "check_columns", "known_totals"]
+__all__ = ["DistributionPlan"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -358,56 +359,3 @@ class DistributionPlan(Plan[Distribution]):
             source="given" if hierarchy is not None else serialize.choice(data["domain_source"], SOURCES),
             **common,
         )
-
-
-def check_columns(column: Any, domain: Any) -> None:
-    """Check that the column, the groups and the columns of the tables have different names."""
-    if column is None or not is_name(column):
-        raise ArgumentError(
-            "column",
-            f"must name one column, not {quote(column)}.",
-            hint=naming("column", "fare", column),
-        )
-    if domain is None:
-        return
-    if not isinstance(domain, Domain):
-        raise ArgumentError(
-            "domain",
-            f"must be a Domain, not {kind_of_object(domain)}.",
-            hint="make one from public keys, for example with Domain.from_frame.",
-        )
-    clashing = [key for key in domain.by if key in (column, *COMPANIONS)]
-    if clashing:
-        raise ColumnsError(
-            "by",
-            "names columns that the tables of a distribution use themselves",
-            columns=clashing,
-            hint=f"rename or copy the columns; the value column and {', '.join(COMPANIONS)} are taken.",
-        )
-    if column in ("level", *COMPANIONS):
-        raise ColumnsError(
-            "column",
-            "has the name of another column of the tables",
-            columns=[column],
-            hint=f"rename it; with groups, the names level, {', '.join(COMPANIONS)} are taken.",
-        )
-
-
-def known_totals(domain: Domain | None, known: Any) -> tuple[IntArray, ...]:
-    """Return the known numbers of records in the order of the groups; -1 where unknown."""
-    if domain is None:
-        if known is None:
-            return (np.full(1, -1, dtype=np.int64),)
-        count = known["total"] if isinstance(known, Mapping) and set(known) == {"total"} else None
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= 2**40:
-            raise ArgumentError(
-                "known",
-                f"must give the number of all records, from 0 to 2**40, not {quote(known)}.",
-                hint='for example {"total": 10_000}.',
-            )
-        return (np.full(1, int(count), dtype=np.int64),)
-    public = Known.read(domain, known)
-    return tuple(
-        np.where(np.broadcast_to(exact, size), np.broadcast_to(least, size), -1)
-        for exact, least, size in zip(public.exact, public.least, domain.tree.level_sizes, strict=True)
-    )

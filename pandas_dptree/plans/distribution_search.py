@@ -9,7 +9,8 @@ from pandas_dptree.distribution.strategies import Strategies
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.plans.distribution import DistributionPlan, check_columns, known_totals
+from pandas_dptree.plans.distribution import DistributionPlan
+from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.options import DISTRIBUTION, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.unit import protected

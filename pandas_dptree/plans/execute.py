@@ -24,9 +24,9 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing
-from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
@@ -64,7 +64,7 @@ def prepared(plan: Measurement, data: Any) -> Release:
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
         return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes)
 
-    return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=finishing_steps({name: plan}))
+    return Release(plan=plan, read=read, effort=plan._shape.n_leaves, steps=finishing_steps({name: plan}))
 
 
 def causes_of(plans: Sequence[Measurement]) -> str:
@@ -75,7 +75,7 @@ def causes_of(plans: Sequence[Measurement]) -> str:
 
 def finishing_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
     """List the steps that release several quantities: those of `measured`, and one for the table."""
-    n_nodes = sum(next(iter(plans.values())).tree.level_sizes)
+    n_nodes = sum(next(iter(plans.values()))._shape.level_sizes)
     steps = []
     for name, plan in plans.items():
         steps += [
@@ -109,7 +109,7 @@ def measured(
     for plan, leaves in zip(plans, values, strict=True):
         if results:
             done()
-        exact = plan.tree.roll_up(leaves)
+        exact = plan._shape.roll_up(leaves)
         noisy = _with_known(plan, measure(plan.noise, exact, plan.unit_noise_scales.tolist(), source))
         done()
         shown = plan._estimator.estimate(plan.tree, noisy, plan._variances, words, least=plan.known.least)
@@ -143,7 +143,7 @@ def _with_known(plan: Measurement, noisy: Sequence[IntArray | None]) -> list[Int
         if exact.any()
         else values
         for values, exact, least, size in zip(
-            noisy, plan.known.exact, plan.known.least, plan.tree.level_sizes, strict=True
+            noisy, plan.known.exact, plan.known.least, plan._shape.level_sizes, strict=True
         )
     ]
 
@@ -174,7 +174,7 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
     measurements: list[npt.NDArray[Any]] = []
     scales = []
     for noisy, exact, scale, size in zip(
-        values.noisy, plan.known.exact, plan.unit_noise_scales[:, None], plan.tree.level_sizes, strict=True
+        values.noisy, plan.known.exact, plan.unit_noise_scales[:, None], plan._shape.level_sizes, strict=True
     ):
         unknown = np.broadcast_to(np.isfinite(scale) & ~exact, size)
         scales.append(np.where(unknown, plan._in_column_units(scale), np.nan))
@@ -195,7 +195,7 @@ def exact_leaves(
     if plan.domain is None:
         raise ArgumentError(
             "data",
-            f"must be an array of the {plan.tree.n_leaves} leaf counts, for a plan made from a Tree.",
+            f"must be an array of the {plan._shape.n_leaves} leaf counts, for a plan made from a Tree.",
             hint="plan with a Domain to release a frame of records.",
         )
     check_rows_of_records(plan.privacy_unit, plan.max_contributions)

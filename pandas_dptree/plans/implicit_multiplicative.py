@@ -8,7 +8,7 @@ from the description of the tree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -18,7 +18,7 @@ import numpy as np
 
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.prefixes import Keys, nonempty_levels, sorted_keys
+from pandas_dptree.ingest.prefixes import Keys, check_prefixes, nonempty_levels, sorted_keys
 from pandas_dptree.mechanisms.multiplicative.counts import (
     ClippedThresholds,
     sparse_clipped_counts,
@@ -29,15 +29,15 @@ from pandas_dptree.mechanisms.multiplicative.thresholds import LARGEST_TOTAL
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import node_frame
-from pandas_dptree.plans.base import PrefixPlan
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.privacy.unit import check_rows_of_records
 
 __all__ = ["ImplicitMultiplicativePlan"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
+class ImplicitMultiplicativePlan(RelativeErrorPlan):
     """A release of large nodes of an implicit tree, with bounded relative error, described before it happens.
 
     Made by `plan` for prefixes with ``mechanism=Multiplicative(...)``. It is a function of the tree and the
@@ -80,6 +80,34 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan, PrefixPlan):
     """
 
     kind: ClassVar[str] = "implicit_multiplicative"
+
+    tree: PrefixTree
+
+    def __post_init__(self) -> None:
+        """Check the tree and the privacy unit."""
+        check_prefixes(self.tree)
+        super().__post_init__()
+        check_rows_of_records(self.privacy_unit, self.max_contributions)
+
+    @property
+    def _columns_used(self) -> tuple[Hashable, ...]:
+        """The column that decides where a row is counted."""
+        return (self.tree.column,)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels, from the root down."""
+        return self.tree.level_names
+
+    @property
+    def hierarchy(self) -> PrefixTree:
+        """The tree."""
+        return self.tree
+
+    @property
+    def domain_source(self) -> None:
+        """None: the keys are not public, and the mechanism protects which nodes are shown."""
+        return None
 
     @property
     def largest_unseen(self) -> int:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, is_name
-from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import Gaussian
@@ -34,10 +33,9 @@ from pandas_dptree.plans.execute import (
     exact_leaves,
     finishing_steps,
     measured,
-    measurement_columns,
-    unbiased,
 )
 from pandas_dptree.plans.losses import LevelItem
+from pandas_dptree.plans.means import mean_columns
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
@@ -47,13 +45,6 @@ from pandas_dptree.privacy.sensitivity import Neighbors
 __all__ = ["JointPlan", "joint_delta"]
 
 FloatArray = npt.NDArray[np.float64]
-
-_MIN_COUNT = 4.0
-"""A mean is shown if the count is at least this many of its standard errors, and at least one record.
-
-In a sparse table chance makes small counts look larger than they are. At 3 to 4 standard errors, the errors
-of means were up to 1.4 times those in the table; at 4 to 5, up to 1.1 times; from 5 on, as in the table.
-"""
 
 _HINT = "make the plan with plan_agg, plan_sums or plan_means."
 
@@ -269,7 +260,7 @@ class JointPlan(Plan[pd.DataFrame]):
             quantities = [each.quantity for each in self.plans.values()]
             return partial(self._finished, exact_leaves(self._first, quantities, data, resources))
 
-        n_leaves = self._first.tree.n_leaves
+        n_leaves = self._first._shape.n_leaves
         return Release(plan=self, read=read, effort=n_leaves, steps=finishing_steps(self.plans))
 
     def _finished(self, leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
@@ -281,7 +272,7 @@ class JointPlan(Plan[pd.DataFrame]):
         for name, plan in self.plans.items():
             if name in self.means:
                 count = self.plans[self.count], values[self.count]
-                columns |= _mean_columns(name, plan, values[name], *count)
+                columns |= mean_columns(name, plan, values[name], *count)
             elif name != self.count or self.shows_count:
                 columns |= columns_of(name, plan, values[name])
         table = release_frame(self._first._labelled, columns, self._attrs(origin))
@@ -393,63 +384,3 @@ def joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
     # At the smallest scale, more budget changes nothing.
     at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
     return 1.0 if at_the_end else joint_gaussian_delta(epsilon, scaled)
-
-
-def _mean_columns(
-    name: Hashable, plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
-) -> dict[Hashable, Levels]:
-    """Divide sums by counts, with the quotients' errors to first order: see `tree_means`."""
-    unit = float(plan.quantity.unit)
-    means, errors = [], []
-    for total, count, error, count_error in zip(
-        sums.shown, counts.shown, plan.node_std_errors, count_plan.node_std_errors, strict=True
-    ):
-        records = np.where(count >= np.maximum(1.0, _MIN_COUNT * count_error), count, np.nan)
-        mean = np.clip(total / records, plan.quantity.low, plan.quantity.high)
-        means.append(_from_middle(plan, mean))
-        errors.append(np.hypot(error, unit * mean * count_error) / records)
-    prefix = column_prefix(name)
-    columns: dict[Hashable, Levels] = {name: means, f"{prefix}std_error": errors}
-    if plan.confidence is not None:
-        ends = [
-            [_from_middle(plan, end) for end in level]
-            for level in _mean_intervals(plan, sums, count_plan, counts)
-        ]
-        # They surround the unbiased estimates, and are extended to the means that are shown.
-        columns[f"{prefix}lower"] = [np.fmin(low, mean) for (low, _), mean in zip(ends, means, strict=True)]
-        columns[f"{prefix}upper"] = [np.fmax(high, mean) for (_, high), mean in zip(ends, means, strict=True)]
-    return columns | (measurement_columns(plan, sums, prefix) if "measurements" in plan.keep else {})
-
-
-def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
-    """Convert units from the middle of the bounds to values, clipped to the bounds as floats."""
-    quantity = plan.quantity
-    low, high = (float((end + quantity.shift) * quantity.unit) for end in (quantity.low, quantity.high))
-    return np.clip(float(quantity.origin) + plan._in_column_units(units), low, high)
-
-
-def _mean_intervals(
-    plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
-) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the ends of the intervals around the means of each level, in units of the sums."""
-    assert plan.confidence is not None
-    unit = float(plan.quantity.unit)
-    return [
-        ratio_intervals(
-            total,
-            count,
-            variances=((error / unit) ** 2, count_error**2),
-            fourth_cumulants=(fourth, count_fourth),
-            bounds=(plan.quantity.low, plan.quantity.high),
-            confidence=plan.confidence,
-        )
-        for total, count, error, count_error, fourth, count_fourth in zip(
-            unbiased(plan, sums),
-            unbiased(count_plan, counts),
-            plan.node_std_errors,
-            count_plan.node_std_errors,
-            plan.error_cumulants,
-            count_plan.error_cumulants,
-            strict=True,
-        )
-    ]

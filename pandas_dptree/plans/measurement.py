@@ -20,9 +20,9 @@ from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
-from pandas_dptree.plans.base import TreePlan, read_only
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
+from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -69,7 +69,7 @@ class Measurement(TreePlan):
         cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are invalid
         check_confidence(self.confidence)
         object.__setattr__(self, "keep", check_kept(self.keep))
-        shares, depth = self.budget_shares, self.tree.depth
+        shares, depth = self.budget_shares, self._shape.depth
         fits = shares.shape == (depth + 1,) and np.isfinite(shares).all() and (shares >= 0).all()
         must_measure = slice(depth if self._estimator.combines_levels else 0, None)
         if not fits or not (self.known.levels | (shares > 0))[must_measure].all():
@@ -87,7 +87,7 @@ class Measurement(TreePlan):
                 hint="leave them out, so that they are computed from the shares.",
             )
         for name in ("budget_shares", "unit_noise_scales", "level_weights"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
 
     def _scales_of_shares(self) -> FloatArray:
         """Compute the noise scales with which the shares spend the whole loss."""
@@ -130,7 +130,7 @@ class Measurement(TreePlan):
     @property
     def _n_listed(self) -> list[int]:
         """The number of nodes of each level in the table."""
-        return [self.tree.n_listed(level) for level in range(self.tree.depth + 1)]
+        return [self._shape.n_listed(level) for level in range(self._shape.depth + 1)]
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -213,7 +213,7 @@ class Measurement(TreePlan):
     def std_errors(self) -> FloatArray:
         """Expected standard error of each level, in the column's unit: root mean square over its nodes."""
         errors = self.node_std_errors
-        return np.sqrt([self.tree.mean_listed(level, error**2) for level, error in enumerate(errors)])
+        return np.sqrt([self._shape.mean_listed(level, error**2) for level, error in enumerate(errors)])
 
     @property
     def expected_error(self) -> float:
@@ -237,3 +237,10 @@ class Measurement(TreePlan):
     @cached_property
     def _gap_and_reason(self) -> tuple[float | None, str]:
         return gap_of(self)
+
+
+def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy an array and make it read-only, so that a checked plan cannot change."""
+    copy = np.array(values)
+    copy.setflags(write=False)
+    return copy

@@ -21,10 +21,10 @@ from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds, cl
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
-from pandas_dptree.plans.base import TreePlan
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT
 
 __all__ = ["MultiplicativePlan"]
@@ -88,7 +88,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
 
     def _finished(self, data: Any, leaves: IntArray, origin: Origin, done: Done) -> Outcome:
         """Compare the counts with the thresholds. Exact counts do not leave this function."""
-        levels = self.tree.roll_up(leaves)
+        levels = self._shape.roll_up(leaves)
         if isinstance(self.chain, ClippedThresholds):
             counts = list(clipped_counts(self.tree, levels, self.chain, rng=origin.rng))
         else:

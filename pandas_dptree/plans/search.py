@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from pandas_dptree.errors import ArgumentError, check_choice, kind_of_object, listed, quote
+from pandas_dptree.errors import ArgumentError, check_choice, listed, quote
 from pandas_dptree.estimation.estimators import estimator_for
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, level_names
@@ -37,7 +37,6 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import protected
 
 __all__ = [
-    "check_public",
     "find_best_plan",
     "find_plan",
     "noises_for",
@@ -50,7 +49,6 @@ def find_best_plan(
     domain: Domain | Tree, quantity: Quantity = COUNT, **options: Any
 ) -> AdditivePlan | MultiplicativePlan:
     """Find the plan of least expected error: see `pandas_dptree.plan`."""
-    check_public(domain)
     if quantity.column is not None:
         check_names(level_names(domain)[1:], [quantity.column], argument="column")
     mechanism = options.get("mechanism", "auto")
@@ -97,7 +95,6 @@ def find_plan(
     domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[NoisyOptions]
 ) -> AdditivePlan:
     """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`."""
-    check_public(domain)
     given = with_defaults(ADDITIVE, options)
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
@@ -231,16 +228,4 @@ def _require_epsilon(epsilon: float | None) -> None:
     if epsilon is None:
         raise ArgumentError(
             "epsilon", "must be given, with a delta.", hint="for example epsilon=1.0, delta=1e-6."
-        )
-
-
-def check_public(domain: object, *, allowed: tuple[type[Domain] | type[Tree], ...] = (Domain, Tree)) -> None:
-    """Raise unless `domain` is a public description of the hierarchy: records are not allowed."""
-    if not isinstance(domain, allowed):
-        kinds = " or ".join(f"a {kind.__name__}" for kind in allowed)
-        raise ArgumentError(
-            "domain",
-            f"must be {kinds}, not {kind_of_object(domain)}: a plan never sees records.",
-            hint="make one from public keys with dpt.Domain.from_frame(places, by=[...]), or from derived "
-            "levels with dpt.derived_domain; for an array, use array.dp.plan.",
         )

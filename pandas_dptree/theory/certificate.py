@@ -37,24 +37,21 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Multipliers:
-    """The dual variables of an estimate: one array per level, from the root down.
-
-    Attributes
-    ----------
-    gradients : tuple of numpy.ndarray, shape (level_sizes[l],)
-        Half the derivative of each node's own square, (estimate - target) / variance; for a known node, the
-        multiplier of its value. The targets of "joint" are the measurements, those of "totals" the estimates
-        from the subtrees.
-    prices : tuple of numpy.ndarray, shape (level_sizes[l],)
-        For every level but the last, the price of each family: half the cost of one more person in it.
-    reduced_costs : tuple of numpy.ndarray, shape (level_sizes[l],) or (1,)
-        Multipliers of the lower bounds: how much a member costs more than its family's price. For "joint"
-        those of leaves, and of nodes bounded by more than their children together.
-    """
+    """The dual variables of an estimate: one array per level, from the root down."""
 
     gradients: tuple[FloatArray, ...]
+    """Half the derivative of each node's own square, or the multiplier of a known value.
+
+    It is (estimate - target) / variance. The targets of "joint" are the measurements, those of "totals" the
+    estimates from the subtrees.
+    """
     prices: tuple[FloatArray, ...]
+    """For every level but the last, the price of each family: half the cost of one more person in it."""
     reduced_costs: tuple[FloatArray, ...]
+    """Multipliers of the lower bounds: how much a member costs more than its family's price.
+
+    For "joint" they are those of leaves, and of nodes bounded by more than their children together.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,15 +173,6 @@ def multipliers(
     """Compute the dual variables of a table: those that prove it optimal, if it is.
 
     Arguments and errors are those of `certify`.
-
-    Examples
-    --------
-    >>> from pandas_dptree.estimation.least_squares import propagate
-    >>> tree, measurements = Tree.from_branching([2]), [np.array([4.0]), np.array([-3.0, 8.0])]
-    >>> estimates = [np.array([6.0]), np.array([0.0, 6.0])]
-    >>> dual = multipliers(tree, measurements, propagate(tree, [1.0, 1.0]), estimates, fit="joint")
-    >>> [level.tolist() for level in (*dual.prices, dual.reduced_costs[-1])]
-    [[-2.0], [5.0, 0.0]]
     """
     check_measurements(tree, measurements, variances)
     shapes = [np.shape(level) for level in estimates]

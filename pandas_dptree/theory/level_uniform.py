@@ -94,7 +94,7 @@ def threshold_error(n_bins: int, variance: float, *, total_variance: float = 0.0
 
 
 def histogram_error(n_bins: int, variance: float, *, total_variance: float = 0.0) -> float:
-    r"""Compute the squared error of all cumulative sums of sums of noisy bins (Lemma III.2).
+    r"""Compute the squared error of all cumulative sums, each a sum of noisy bins (Lemma III.2).
 
     .. math:: \frac{K (K - 1)}{2}\,v + v_0
 
@@ -129,7 +129,7 @@ def tree_error(
     n_bins: int | None = None,
     total_variance: float = 0.0,
 ) -> float:
-    r"""Compute the squared error of all cumulative sums of sums of the fewest nodes (Theorem IV.1).
+    r"""Compute the squared error of all cumulative sums, each of the fewest nodes (Theorem IV.1).
 
     .. math:: \sum_{i=1}^m w_i v_i + v_0, \qquad\text{which is}\qquad
               \frac K 2 \sum_{i=1}^m (n_i - 1)\,v_i + v_0 \quad\text{if } n_1 \cdots n_m = K.
@@ -169,7 +169,7 @@ def tree_error(
 
 
 def refined_error(branching: Sequence[int], variances: npt.ArrayLike) -> float:
-    r"""Compute the squared error of all cumulative sums of averaged left and right covers (Lemma IV.4).
+    r"""Compute the squared error of all cumulative sums, from both covers averaged (Lemma IV.4).
 
     Each node is first averaged with the sum of its children, by inverse variance, from the leaves up:
 
@@ -214,14 +214,6 @@ def level_uses(branching: Sequence[int], n_bins: int | None = None) -> tuple[int
     """Count how many nodes of each level all cumulative sums but the last use together, :math:`w_i`.
 
     `branching` and `n_bins` are those of `tree_error`. The result is exact, for each level below the root.
-
-    Examples
-    --------
-    The cumulative sums of 6 bins but the last end at 01, 02, 10, 11, 12 in the radix of the tree; of 5 bins,
-    at 01, 02, 10, 11:
-
-    >>> level_uses([2, 3]), level_uses([2, 3], n_bins=5)
-    ((3, 6), (2, 4))
     """
     factors = checked_branching(branching)
     leaves = math.prod(factors)

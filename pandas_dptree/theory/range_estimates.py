@@ -83,14 +83,10 @@ def cover(tree: Tree, start: int, stop: int, *, with_root: bool = True) -> list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalEstimate:
-    """One unbiased estimate of the count of an interval.
+    """One unbiased estimate of the count of an interval, by its method.
 
-    Attributes
-    ----------
-    method : {"cover", "cumulative", "complement"}
-        The sum of the interval's own cover; the difference of two cumulative sums, in which shared nodes
-        cancel; or the total minus what lies outside.
-    value, variance : float
+    It is the sum of the interval's own cover ("cover"), the difference of two cumulative sums, in which
+    shared nodes cancel ("cumulative"), or the total minus what lies outside ("complement").
     """
 
     method: str

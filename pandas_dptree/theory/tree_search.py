@@ -71,17 +71,11 @@ _STEP = 1e-3  # the step of the logarithm of a ratio, in the table of bounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimalTree:
-    """A level-uniform tree over bins, and the split of an epsilon over its levels.
+    """A level-uniform tree over bins, and the epsilon of each of its levels below the root.
 
-    Attributes
-    ----------
-    branching : tuple of int
-        Children of each node, from the root down.
-    budgets : tuple of float
-        The epsilon of each level below the root.
-    error : float
-        The squared error of all cumulative sums in squared counts, with a public total and continuous
-        Laplace noise of the variance ``8 / budget**2``, which replaced rows need.
+    `branching` has the children of each node, from the root down. `error` is the squared error of all
+    cumulative sums in squared counts, with a public total and continuous Laplace noise of the variance
+    ``8 / budget**2``, which replaced rows need.
     """
 
     branching: tuple[int, ...]

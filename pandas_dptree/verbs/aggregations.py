@@ -54,15 +54,6 @@ def sum(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregatio
     granularity : float, optional
         Values are rounded to its multiples; by default as for `tree_sums`.
 
-    Returns
-    -------
-    Aggregation
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
     Examples
     --------
     >>> import pandas_dptree as dpt
@@ -80,10 +71,6 @@ def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregati
     ----------
     column, bounds, granularity
         As for `sum`, which raises the same errors.
-
-    Returns
-    -------
-    Aggregation
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast, overload
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.domain import Domain, check_by
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
@@ -31,7 +31,7 @@ from pandas_dptree.plans.options import (
     PlanOptions,
     takes,
 )
-from pandas_dptree.plans.search import check_public, find_best_plan
+from pandas_dptree.plans.search import find_best_plan
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations
 from pandas_dptree.verbs.quantities import quantities_of, quantity_of
@@ -104,11 +104,6 @@ def plan(
         With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, a
         `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
     Examples
     --------
     >>> import pandas as pd
@@ -138,7 +133,7 @@ def plan(
         columns = check_by(private_keys, argument="private_keys")
         tree = PrivateKeys(columns=columns, domain=cast(Domain | None, domain))
         return find_implicit_plan(tree, **options)
-    check_public(domain)
+    _check_public(domain)
     if column is None and (bounds is not None or granularity is not None):
         raise ArgumentError(
             "column",
@@ -170,15 +165,6 @@ def plan_sums(
         As for `tree_sums`.
     **options
 
-    Returns
-    -------
-    JointPlan
-
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
     Examples
     --------
     >>> import pandas_dptree as dpt
@@ -186,7 +172,7 @@ def plan_sums(
     >>> list(dpt.plan_sums(regions, columns=["cost", "age"], bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'age']
     """
-    check_public(domain, allowed=(Domain,))
+    _check_public(domain, allowed=(Domain,))
     return joint_search.plan_sums(domain, quantities_of(columns, bounds, granularity), **options)
 
 
@@ -222,7 +208,7 @@ def plan_means(
     >>> list(dpt.plan_means(regions, columns="cost", bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'count']
     """
-    check_public(domain, allowed=(Domain,))
+    _check_public(domain, allowed=(Domain,))
     return joint_search.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
 
 
@@ -244,10 +230,6 @@ def plan_agg(
         As for `tree_agg`, which raises the same errors.
     **options
 
-    Returns
-    -------
-    JointPlan
-
     Examples
     --------
     >>> import pandas_dptree as dpt
@@ -257,7 +239,7 @@ def plan_agg(
     >>> plan.means, plan.count
     (('cost',), 'visits')
     """
-    check_public(domain, allowed=(Domain,))
+    _check_public(domain, allowed=(Domain,))
     return plan_aggregations(domain, aggregations, **options)
 
 
@@ -291,11 +273,6 @@ def plan_distribution(
     DistributionPlan
         Without a privacy unit, one with `max_contributions` above 1 is for releases of exact counts.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument cannot be used.
-
     Examples
     --------
     >>> import pandas_dptree as dpt
@@ -303,3 +280,15 @@ def plan_distribution(
     [8.23]
     """
     return find_distribution_plan(column, bins=bins, bounds=bounds, domain=domain, **options)
+
+
+def _check_public(domain: object, *, allowed: tuple[type[Domain] | type[Tree], ...] = (Domain, Tree)) -> None:
+    """Raise unless `domain` is a public description of the hierarchy: records are not allowed."""
+    if not isinstance(domain, allowed):
+        kinds = " or ".join(f"a {kind.__name__}" for kind in allowed)
+        raise ArgumentError(
+            "domain",
+            f"must be {kinds}, not {kind_of_object(domain)}: a plan never sees records.",
+            hint="make one from public keys with dpt.Domain.from_frame(places, by=[...]), or from derived "
+            "levels with dpt.derived_domain; for an array, use array.dp.plan.",
+        )

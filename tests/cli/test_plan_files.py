@@ -130,19 +130,6 @@ def test_a_plan_of_factors_is_released(files, public, capsys, name):
     assert "not the one that this plan was made for" in capsys.readouterr().err and not out.exists()
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "gaussian"])
-def test_a_plan_for_the_least_error_beyond_a_factor(files, capsys, mechanism):
-    options = {"epsilon": 1.0, "delta": 1e-6}
-    shell = ["--epsilon", "1", "--delta", "1e-6", "--mechanism", mechanism, "--alpha", "0.25"]
-    domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
-    best = dpt.plan(domain, **options, mechanism=mechanism, alpha=0.25)
-    assert run(files, "plan", *shell, "--out", str(files / "plan.json")) == 0
-    assert capsys.readouterr().out == f"{best}\n" != f"{dpt.plan(domain, **options, mechanism=mechanism)}\n"
-    assert json.loads((files / "plan.json").read_text()) == best.to_dict()
-    assert run(files, "counts", *shell) == 0
-    assert capsys.readouterr().out.startswith("level,region,district,count,std_error\n")
-
-
 @each("more", [["--target", "region=5"], ["--column", "cost", "--bounds", "0", "5"]])
 def test_plans_of_factors_have_no_target_and_no_column(files, capsys, more):
     assert run(files, "plan", *FACTOR, *more, "--out", str(files / "plan.json")) == 2

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.plans.implicit import detection_probability
+from pandas_dptree.plans.detection import detection_probability
 from tests.helpers_implicit import ADDRESSES
 from tests.helpers_privacy import LOSS
 

@@ -27,7 +27,7 @@ from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.progress import nothing
-from pandas_dptree.plans.implicit import detection_probability
+from pandas_dptree.plans.detection import detection_probability
 from pandas_dptree.plans.running import Resources
 from pandas_dptree.privacy.gated import gated_delta
 from pandas_dptree.privacy.unit import ROWS

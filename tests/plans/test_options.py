@@ -49,6 +49,17 @@ def test_every_option_is_a_sentence_or_more_and_has_values():
     for name, option in OPTIONS.items():
         assert option.values and option.summary.endswith("."), name
         assert option.details.endswith(".") or not option.details, name
+        if option.with_private_keys is not None:
+            values, details = option.with_private_keys
+            assert values != option.values and details.endswith("."), name
+
+
+def test_only_values_that_a_function_takes_are_documented():
+    for name, verb in VERBS.items():
+        document, taken = inspect.getdoc(verb) or "", keywords(verb)
+        for option, value in {"mechanism": "truncated_laplace", "split": "doubling"}.items():
+            if option in taken and "." not in name:
+                assert (value in document) == ("private_keys" in taken), (name, value)
 
 
 def test_each_option_stands_once():

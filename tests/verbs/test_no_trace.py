@@ -245,7 +245,7 @@ def test_no_key_of_any_pandas_column_leaves_a_trace(mechanism, public, kind, nam
 def leaves_no_trace(mechanism, public, kind, name, folder):
     secret, keys, columns = KINDS[kind]
     frame = records(secret, keys, columns[name])
-    plan = planned(mechanism, public, keep=["measurements"] if public else [])
+    plan = planned(mechanism, public, keep=("measurements",) if public else ())
     table, found, _ = places_of([secret, UNIT, OUTSIDE], plan, frame, folder)
     assert found == set() and len(table["p"].dropna().unique()) == 2
 

@@ -21,7 +21,6 @@ LOSSES = [
 ]
 PLANNERS = {
     "plan": lambda **loss: dpt.plan(DOMAIN, **loss),
-    "plan by alpha": lambda **loss: dpt.plan(DOMAIN, alpha=0.1, **loss),
     "frame.dp.plan": lambda **loss: records().dp.plan("state", domain=STATES, **loss),
     "tree_counts": lambda **loss: records().dp.tree_counts("state", domain=STATES, **seeded(), **loss),
     "tree_sums": lambda **loss: dpt.tree_sums(

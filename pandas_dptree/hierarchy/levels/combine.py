@@ -69,10 +69,6 @@ def derived_domain(by: By, places: Any = None) -> Domain:
     places : DataFrame, MultiIndex or Domain, optional
         The public leaves of the plain keys; left out if there are none.
 
-    Returns
-    -------
-    Domain
-
     Raises
     ------
     ArgumentError

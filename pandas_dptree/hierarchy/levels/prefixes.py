@@ -336,10 +336,6 @@ def prefixes(
     alphabet : str, optional
         With `chars`: the possible characters, by default digits and the letters A to Z and a to z.
 
-    Returns
-    -------
-    BitPrefixes or CharPrefixes
-
     Raises
     ------
     ArgumentError
@@ -399,10 +395,6 @@ def binary(column: Hashable, *, bits: int) -> BitPrefixes:
         The column that holds the numbers.
     bits : int
         Number of bits, from 1 to 64.
-
-    Returns
-    -------
-    BitPrefixes
 
     Raises
     ------
