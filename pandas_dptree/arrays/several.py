@@ -197,22 +197,9 @@ def plan(
 
 @takes(*RUNNING)
 def release(plan: JointPlan, dataset: xr.Dataset, **options: Unpack[Running]) -> xr.DataTree:
-    """Spend the budget of a plan on a dataset.
+    """Spend the budget of a plan on the variables of a dataset that it names: see `tree_counts`.
 
     **Privacy**: each call spends the plan's whole privacy loss again.
-
-    Parameters
-    ----------
-    plan : JointPlan
-        From `plan`.
-    dataset : xarray.Dataset
-        With the variables of the plan; others are ignored.
-    **options
-
-    Returns
-    -------
-    xarray.DataTree
-        As for `tree_counts`. Errors are those of `pandas_dptree.arrays.release`.
     """
     tree: xr.DataTree = carry_out({None: of_dataset(plan, dataset)}, options)[None]
     return tree

@@ -92,7 +92,6 @@ def tree_counts(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import pandas_dptree as dpt
     >>> visits = xr.DataArray(
     ...     [[30, 5], [20, 9], [70, 2]], dims=["city", "month"],
@@ -100,10 +99,6 @@ def tree_counts(
     >>> tree = dpt.arrays.tree_counts(visits, ["state", "city"], epsilon=1.0)
     >>> list(tree.children), dict(tree["state"].sizes)
     (['total', 'state', 'city'], {'month': 2, 'state': 2})
-    >>> taxi = xr.DataArray(np.ones((256, 256), int), dims=["y", "x"])
-    >>> tree = dpt.arrays.tree_counts(taxi, dpt.quadtree("y", "x", depth=8), epsilon=0.5)
-    >>> dict(tree["quad_3"].sizes)
-    {'y': 8, 'x': 8}
     """
     prepared = plan(array, by, **taken_from(ADDITIVE, options))
     return release(prepared, array, **taken_from(RUNNING, options))
@@ -216,29 +211,13 @@ def plan(
 
 @takes(*RUNNING)
 def release(plan: AdditivePlan, array: xr.DataArray, **options: Unpack[Running]) -> xr.DataTree:
-    """Spend the budget of a plan on an array.
+    """Spend the budget of a plan on an array: see `tree_counts`, or `tree_sums` for a plan for sums.
+
+    The plan is from `plan`, or any other with a domain and without a privacy unit. Its keys, and the columns
+    of derived levels, are looked up by name among the dimensions and coordinates of the array; cells whose
+    keys its domain lacks are left out. A quadtree without bounds needs arrays of the same shape.
 
     **Privacy**: each call spends the plan's whole privacy loss again, for all trees together.
-
-    Parameters
-    ----------
-    plan : AdditivePlan
-        From `plan`, or any other with a domain and without a privacy unit. Its keys, and the columns of
-        derived levels, are looked up by name among the dimensions and coordinates of the array; cells whose
-        keys its domain lacks are left out. A quadtree without bounds needs arrays of the same shape.
-    array : xarray.DataArray
-        As for `tree_counts` or, with a plan for sums, `tree_sums`.
-    **options
-
-    Returns
-    -------
-    xarray.DataTree
-        As for `tree_counts`.
-
-    Raises
-    ------
-    ArgumentError
-        If the plan cannot be used, or not for this array. `LedgerError` if the account refuses the release.
     """
     tree: xr.DataTree = carry_out({None: of_array(plan, array)}, options)[None]
     return tree

@@ -50,18 +50,10 @@ ROUNDING = 1e-9
 class Variances:
     """Variances of the estimates of the two passes: one array per level, folded where nodes agree.
 
-    Attributes
-    ----------
-    noise : tuple of numpy.ndarray
-        Variance of the node's own measurement: ``inf`` where there is none, 0 where its value is known.
-    own : tuple of numpy.ndarray
-        Weight in [0, 1] of the node's own measurement in its subtree estimate; 1 for a leaf.
-    subtree : tuple of numpy.ndarray
-        Variance of the best estimate from the measurements of the node's subtree alone.
-    children : tuple of numpy.ndarray
-        Variance of the sum of the children's subtree estimates; every level but the last.
-    final : tuple of numpy.ndarray
-        Variance of the least-squares estimate from all measurements.
+    `noise` is that of a node's own measurement: inf where there is none, 0 where its value is known. `own` is
+    the weight of that measurement in the estimate from the node's subtree, of the variance `subtree`.
+    `children` is the variance of the sum of the children's subtree estimates, and `final` that of the
+    least-squares estimate from all measurements.
     """
 
     noise: tuple[FloatArray, ...]

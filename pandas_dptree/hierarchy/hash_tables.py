@@ -81,12 +81,7 @@ def once(make: Callable[[Any], T]) -> T:
 
 
 class HashTable:
-    """Where labels with given hashes may be found: an open table, at most half full, with linear probing.
-
-    Parameters
-    ----------
-    hashes : numpy.ndarray of uint64, shape (n_labels,)
-    """
+    """Where labels with given hashes may be found: an open table, at most half full, with linear probing."""
 
     def __init__(self, hashes: Words) -> None:
         n = len(hashes)
@@ -152,14 +147,7 @@ class WholeTable:
 
 @dataclass(frozen=True)
 class ByteStrings:
-    """Byte strings in one array.
-
-    Attributes
-    ----------
-    data : numpy.ndarray of uint8
-        The bytes of all texts, and at least 8 more.
-    starts, lengths : numpy.ndarray of int64, shape (n,)
-    """
+    """Byte strings in one array, which ends with at least 8 more bytes."""
 
     data: npt.NDArray[np.uint8]
     starts: IntArray

@@ -84,13 +84,7 @@ _SCALARS: Final = (pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, np.number
 
 
 def encode(column: pd.Series) -> tuple[Any, Cells]:
-    """Describe the type of a column as JSON, and its values as text.
-
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If `decode` would not restore the type and each value exactly. The message is safe to show.
-    """
+    """Describe the type of a column as JSON, and its values as text, or refuse to."""
     dtype: Any = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _encode_categories(column)
@@ -115,13 +109,7 @@ def encode(column: pd.Series) -> tuple[Any, Cells]:
 
 
 def decode(kind: Any, cells: Cells) -> pd.Series:
-    """Restore the column that `encode` described.
-
-    Raises
-    ------
-    Exception
-        Of any kind, if the type is unknown or a text is not of the type.
-    """
+    """Restore the column that `encode` described; raises exceptions of any kind for other input."""
     if isinstance(kind, dict):
         (restore,) = (restore for name, restore in _DECODERS.items() if name in kind)
         return restore(kind, cells)
@@ -153,13 +141,7 @@ def is_plain_text(kind: Any) -> bool:
 
 
 def encode_value(value: object) -> Any:
-    """Describe a single value, such as the name of a column, as JSON.
-
-    Raises
-    ------
-    TypeError, ValueError, RecursionError
-        If `decode_value` would not restore it exactly.
-    """
+    """Describe a single value, such as the name of a column, as JSON, or refuse it."""
     encoded: Any
     if value is None or type(value) in (str, bool, int):
         encoded = value

@@ -22,25 +22,13 @@ _SPECIAL: Final = re.compile('[",\r\n]')
 
 
 def join_columns(names: Sequence[str], columns: Sequence[Cells]) -> str:
-    r"""Return the text of a table from the fields of its columns, None where missing.
-
-    Examples
-    --------
-    >>> join_columns(["state", "city"], [["CA", "CA", "CA"], ["Oakland", "", None]])
-    'state,city\nCA,Oakland\nCA,""\nCA,\n'
-    """
+    """Return the text of a table from the fields of its columns, None where missing."""
     rows = map(",".join, zip(*map(_fields, columns), strict=True))
     return "\n".join([",".join(_fields(names)), *rows, ""])
 
 
 def split_columns(text: str, n_columns: int) -> Iterator[tuple[str | None, Cells]]:
-    """Split the text that `join_columns` returned into the name and the values of each column.
-
-    Raises
-    ------
-    ValueError
-        If a line has another number of fields, or the last one does not end in a line feed.
-    """
+    """Split the text that `join_columns` returned into the name and the values of each column."""
     encoding, dtype = ("ascii", np.uint8) if text.isascii() else ("utf-32-le", np.uint32)
     characters = np.frombuffer(text.encode(encoding), dtype)
     line_feed = characters == ord("\n")
@@ -66,13 +54,6 @@ def split_in_arrow(content: bytes, n_columns: int) -> Iterator[tuple[str | None,
     """Split the same text, in UTF-8, as `split_columns` does, but faster and into arrays of pyarrow.
 
     The whole text is one block, since pyarrow drops a line feed that is the first character of a later block.
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is not installed.
-    ValueError
-        If a line has another number of fields.
     """
     arrow, csv = map(importlib.import_module, ("pyarrow", "pyarrow.csv"))
     names = list(map(str, range(n_columns)))

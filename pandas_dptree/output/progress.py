@@ -35,18 +35,6 @@ def progress_bar(shown: bool, steps: Sequence[Step]) -> Iterator[Done]:
 
     `steps` are those of the block, in order, from public arguments alone. The block gets a function to call
     after each step but the last, which ends with the block. tqdm is imported only if there is a bar.
-
-    Raises
-    ------
-    ArgumentError
-        If `shown` is not a bool.
-    MissingExtraError
-        If tqdm is not installed.
-
-    >>> with progress_bar(False, [("counting", 10), ("writing", 5)]) as done:
-    ...     total = sum(range(10))
-    ...     done()
-    ...     text = str(total)
     """
     if not isinstance(shown, bool):
         raise ArgumentError(

@@ -137,14 +137,7 @@ class RelativeErrorPlan(Plan[pd.DataFrame]):
         return {"count": (table["count"].iloc[0], int(self.error_bound(0)))}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the values that a count can take.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per value: ``count`` and its ``error_bound``; with clip, before it is moved into its
-            window.
-        """
+        """Return the values that a count can take before any clip, with their `error_bound`."""
         counts = self.thresholds.estimates
         return pd.DataFrame({"count": counts, "error_bound": self.error_bound(counts)})
 

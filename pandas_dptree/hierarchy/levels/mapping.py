@@ -11,9 +11,10 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError, DomainError, quote
 from pandas_dptree.hierarchy.columns import pick_columns
-from pandas_dptree.hierarchy.domain import Domain, check_by, fingerprint
+from pandas_dptree.hierarchy.domain import Domain, fingerprint
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.read_as import Labels
+from pandas_dptree.hierarchy.names import check_by
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 
@@ -22,13 +23,7 @@ __all__ = ["MappedLevels", "mapping"]
 
 @dataclass(frozen=True, eq=False)
 class MappedLevels(DerivedLevels[Domain]):
-    """Levels that a public table assigns to the values of a column. Made by `mapping`.
-
-    Attributes
-    ----------
-    table : Domain
-        The rows of the table; the finest key is the column of the records.
-    """
+    """Levels that a public table assigns to the values of a column. Made by `mapping`."""
 
     pitfall: ClassVar[str] = "values that are spelt differently in the table of the mapping"
     """What to check if records belong to no leaf."""
