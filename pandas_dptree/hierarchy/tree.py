@@ -339,7 +339,7 @@ class Tree(Shape):
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a tree of the same shape."""
-        return isinstance(other, Tree) and self._digest == other._digest
+        return self is other or (isinstance(other, Tree) and self._digest == other._digest)
 
     def __hash__(self) -> int:
         """Return the same for trees of the same shape."""
