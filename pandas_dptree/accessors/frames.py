@@ -11,7 +11,6 @@ import pandas as pd
 from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.old_names import with_old_names
 from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
@@ -29,7 +28,6 @@ __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 _OF_RELEASED_TABLES: Final = ("domain", "level", "plot", "to_file", "to_html")
 
 
-@with_old_names("frame.dp")
 class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
 
@@ -109,11 +107,6 @@ class DataFrameAccessor:
         DomainError
             If it shows no key.
 
-        See Also
-        --------
-        Domain.keys : the keys of one level as a frame.
-        derived_domain : the domain of levels that are derived from columns.
-
         Notes
         -----
         **Privacy**: this is post-processing of what has been published, and spends nothing. Whether the table
@@ -134,17 +127,11 @@ class DataFrameAccessor:
         --------
         >>> import pandas as pd
         >>> import pandas_dptree as dpt
-        >>> records = pd.DataFrame({"zip": ["90210", "94601", "00501"], "cost": [20, 30, 40]})
-        >>> records = records.loc[[0] * 300 + [1] * 200 + [2]]
+        >>> records = pd.DataFrame({"zip": ["90210"] * 300 + ["94601"] * 200 + ["00501"]})
         >>> zips = dpt.prefixes("zip", chars=[1, 5], alphabet="0123456789")
         >>> domain = records.dp.tree_counts(zips, epsilon=1.0, delta=1e-6).dp.domain()
         >>> domain.keys(2).values.tolist()
         [['9', '90210'], ['9', '94601']]
-        >>> records = records.assign(**{"zip/1": records["zip"].str[:1], "zip/5": records["zip"]})
-        >>> sums = records.dp.tree_sums(
-        ...     ["zip/1", "zip/5"], columns="cost", bounds=(0, 50), epsilon=1.0, domain=domain)
-        >>> sums.attrs["dp"]["domain_source"]
-        'released'
         """
         return released_domain(self._data)
 

@@ -11,9 +11,10 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed
-from pandas_dptree.hierarchy.domain import Domain, check_keys
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.combine import By, Derived, crossed, named, sole
+from pandas_dptree.hierarchy.public_labels import check_keys
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.ingest.leaves import check_types, codes_of

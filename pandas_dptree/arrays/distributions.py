@@ -48,6 +48,9 @@ def plan_distribution(
 ) -> DistributionPlan:
     """Plan the release of a distribution along a dimension. Spends nothing, and reads no cell.
 
+    **Privacy**: a function of public arguments alone. The noise is that of one distribution, whatever the
+    other dimensions of an array: see `DistributionPlan`.
+
     Parameters
     ----------
     array : xarray.DataArray
@@ -69,11 +72,6 @@ def plan_distribution(
     ------
     ArgumentError
         If an argument cannot be used; `ColumnsError` is a special case.
-
-    Notes
-    -----
-    **Privacy**: a function of public arguments alone. The noise is that of one distribution, whatever the
-    other dimensions of an array: see `DistributionPlan`.
 
     Examples
     --------

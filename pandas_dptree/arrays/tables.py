@@ -92,7 +92,6 @@ def tree_counts(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import pandas_dptree as dpt
     >>> visits = xr.DataArray(
     ...     [[30, 5], [20, 9], [70, 2]], dims=["city", "month"],
@@ -100,10 +99,6 @@ def tree_counts(
     >>> tree = dpt.arrays.tree_counts(visits, ["state", "city"], epsilon=1.0)
     >>> list(tree.children), dict(tree["state"].sizes)
     (['total', 'state', 'city'], {'month': 2, 'state': 2})
-    >>> taxi = xr.DataArray(np.ones((256, 256), int), dims=["y", "x"])
-    >>> tree = dpt.arrays.tree_counts(taxi, dpt.quadtree("y", "x", depth=8), epsilon=0.5)
-    >>> dict(tree["quad_3"].sizes)
-    {'y': 8, 'x': 8}
     """
     prepared = plan(array, by, **taken_from(ADDITIVE, options))
     return release(prepared, array, **taken_from(RUNNING, options))

@@ -83,8 +83,8 @@ def _reading(name: str, option: Option, names: Sequence[str]) -> dict[str, Any]:
     if int in kinds or float in kinds:
         return {"type": int if int in kinds else float, **reading}
     if {Mapping, Sequence} & {get_origin(kind) for kind in kinds}:
-        more = "" if option.help else "; repeat for others"
-        return {"action": "append", "metavar": option.metavar, "help": f"{text}{more}"}
+        repeated = "" if option.help else "; repeat for others"
+        return {"action": "append", "metavar": option.metavar, "help": f"{text}{repeated}"}
     return {"type": Path if option.metavar in ("FILE", "FOLDER") else str, **reading}
 
 

@@ -28,29 +28,22 @@ from pandas_dptree.errors import (
     quote,
 )
 from pandas_dptree.hierarchy.children import Children
-from pandas_dptree.hierarchy.columns import decoded, pick_categories, pick_columns, python_values
-from pandas_dptree.hierarchy.forms import ArrayForms, blocks
+from pandas_dptree.hierarchy.columns import pick_categories, pick_columns
+from pandas_dptree.hierarchy.forms import blocks
 from pandas_dptree.hierarchy.hash_tables import once
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.lookup import Lookup
+from pandas_dptree.hierarchy.names import ROOT, check_by
 from pandas_dptree.hierarchy.paths import Paths
+from pandas_dptree.hierarchy.public_labels import check_keys, drop_unused, labels_of_keys, read_flags
 from pandas_dptree.hierarchy.sorted_keys import sorted_keys
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, key_form, normal_form
+from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
 from pandas_dptree.signatures import public
 
 __all__ = [
-    "MAX_LEAVES", "RESERVED_NAMES", "ROOT", "SOURCES", "Domain", "Source", "check_by", "check_keys",
-    "fingerprint", "level_names", "source_in_words", "source_of",
+    "MAX_LEAVES", "SOURCES", "Domain", "Source", "fingerprint", "level_names", "source_in_words", "source_of",
 ]  # fmt: skip
-
-ROOT = "total"
-"""Name of the level above the first key."""
-
-RESERVED_NAMES = (
-    "level", "count", "std_error", "lower", "upper", "measurement", "noise_scale", "error_bound", ROOT
-)  # fmt: skip
-"""Names that a release uses itself; no key may have one of them."""
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -62,40 +55,6 @@ SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 
 MAX_LEAVES = 10**8
 """Largest number of leaves that are listed as combinations of keys."""
-
-
-def check_by(by: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
-    """Check the names of the keys, from the coarsest to the finest; a single one needs no list."""
-    if isinstance(by, str) or (by is not None and pd.api.types.is_scalar(by)):
-        by = [by]
-    if not isinstance(by, (Sequence, pd.Index, np.ndarray)):
-        raise ArgumentError(
-            argument,
-            f"must be a list of column names, from coarse to fine, not {quote(by)}.",
-            hint=f'for example {argument}=["state", "county", "city"].',
-        )
-    names = tuple(by)
-    odd = [name for name in names if not isinstance(name, Hashable) or name != name]
-    if odd:
-        raise ColumnsError(
-            argument, "holds values that cannot name a column", columns=odd, hint="name one column per level."
-        )
-    if not names:
-        raise ArgumentError(
-            argument, "names no column.", hint=f'for example {argument}=["state", "county", "city"].'
-        )
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
-    if repeated:
-        raise ColumnsError(argument, "names columns twice", columns=repeated, hint="name each column once.")
-    reserved = [name for name in names if name in RESERVED_NAMES]
-    if reserved:
-        raise ColumnsError(
-            argument,
-            "has names that the released table uses itself",
-            columns=reserved,
-            hint="rename the columns in the records and in the domain.",
-        )
-    return names
 
 
 def level_names(hierarchy: Domain | Tree) -> tuple[Hashable, ...]:
@@ -223,10 +182,9 @@ class Domain:
 
         Parameters
         ----------
-        places : pandas.DataFrame, pandas.MultiIndex or pandas.Index
+        places : dataframe of any supported engine, pandas.MultiIndex or pandas.Index
             Has the columns (or index levels) `by`; others are ignored. A path that ends early has missing
-            keys from some level on. Also accepts frames of polars and tables of pyarrow; and for a single key
-            any list, range, array, Series or Index with that name or none.
+            keys from some level on. For a single key also any list, range, array or Series.
         by : sequence of hashable
             Names of the keys, from the coarsest to the finest.
         structural_zeros : hashable, optional
@@ -239,8 +197,8 @@ class Domain:
         ArgumentError
             If `structural_zeros` cannot name a column.
         ColumnsError
-            If a column is missing from `places`, is repeated, or has labels that cannot be keys; or if the
-            column `structural_zeros` holds values other than true and false.
+            If a column is missing, repeated, or has labels that cannot be keys, such as decimals or bytes; or
+            if the column `structural_zeros` holds values other than true and false.
         DomainError
             If there is no leaf, a leaf is listed twice or is also an inner node, or a path has a gap.
 
@@ -259,7 +217,7 @@ class Domain:
         """
         names = check_by(by)
         if structural_zeros is None:
-            return cls._from_columns(names, [_drop_unused(column) for column in pick_columns(places, names)])
+            return cls._from_columns(names, [drop_unused(column) for column in pick_columns(places, names)])
         if not is_name(structural_zeros):
             raise ArgumentError(
                 "structural_zeros",
@@ -267,7 +225,7 @@ class Domain:
                 hint='put the flags into a column of the domain, and pass structural_zeros="its name".',
             )
         *keys, flags = pick_columns(places, (*names, structural_zeros))
-        return cls._from_columns(names, list(map(_drop_unused, keys)), _read_flags(structural_zeros, flags))
+        return cls._from_columns(names, list(map(drop_unused, keys)), read_flags(structural_zeros, flags))
 
     @classmethod
     @public
@@ -289,7 +247,7 @@ class Domain:
             If no row has a key.
         """
         names = check_by(by)
-        columns = [_drop_unused(column) for column in pick_columns(keys, names)]
+        columns = [drop_unused(column) for column in pick_columns(keys, names)]
         encoded = [canonical_codes(column) for column in columns]
         codes = np.column_stack([code for code, _ in encoded])
         invalid = [
@@ -303,7 +261,7 @@ class Domain:
         # After sorting, a shorter path immediately precedes the first one that continues it.
         continued = ((paths[:-1] == paths[1:]) | (paths[:-1] < 0)).all(axis=1)
         leaves = np.delete(rows[first], np.flatnonzero(continued))
-        found = cls._from_columns(names, [_drop_unused(column.iloc[leaves]) for column in columns])
+        found = cls._from_columns(names, [drop_unused(column.iloc[leaves]) for column in columns])
         return replace(found, source="observed")
 
     @classmethod
@@ -389,7 +347,7 @@ class Domain:
         for column in columns:
             codes, known = sorted_keys(column)
             paths.append(codes, len(known))
-            labels.append(_labels(column, codes, known))
+            labels.append(labels_of_keys(column, codes, known))
             forms.append(known)
         check_keys("domain", by, columns, forms)
         return cls._from_paths(by, labels, forms, paths, structural_zeros)
@@ -404,21 +362,9 @@ class Domain:
         structural_zeros: BoolArray | None = None,
         derived: tuple[DerivedLevels[Domain], ...] = (),
     ) -> Domain:
-        """Make the domain from the codes of its leaves, in any order.
+        """Make the domain from the codes of its leaves, in any order; a DomainError if they form no tree.
 
-        Parameters
-        ----------
-        by, labels, forms, derived
-            As the attributes of a domain.
-        leaves : sequence of numpy.ndarray of int64, each of shape (n_leaves,)
-            For each key, the positions of the leaves' labels, -1 after the end of a path.
-        structural_zeros : numpy.ndarray of bool, shape (n_leaves,), optional
-            Which leaves are empty by definition.
-
-        Raises
-        ------
-        DomainError
-            If these are not the leaves of a tree.
+        For each key, `leaves` has the position of each leaf's label, -1 after the end of a path.
         """
         paths = Paths()
         for codes, label in zip(leaves, labels, strict=True):
@@ -494,21 +440,10 @@ class Domain:
         return paths
 
     def find_leaves(self, codes: Sequence[npt.NDArray[Any]]) -> IntArray:
-        """Find the leaf to which each path of codes belongs.
+        """Find the leaf of each path of codes: -1 if the domain does not list it, or it is a structural zero.
 
-        A path whose codes are -1 from some level on belongs to the leaf of that shorter path, if the
-        domain lists it.
-
-        Parameters
-        ----------
-        codes : sequence of numpy.ndarray of int, each of shape (n,)
-            For each key, the positions of the rows' labels in `labels`, -1 for a missing key, and -2 for an
-            unknown label.
-
-        Returns
-        -------
-        numpy.ndarray of int64, shape (n,)
-            Position of the leaf, or -1 for a path that the domain does not list or that is a structural zero.
+        For each key, codes are positions in `labels`: -1 for a missing key, -2 for an unknown label. A path
+        that ends early belongs to the leaf of that shorter path, if the domain lists one.
         """
         nodes = self.find_nodes(codes)
         return nodes if self._kept_leaves is None else self._kept_leaves[nodes]
@@ -556,65 +491,3 @@ class Domain:
     def __repr__(self) -> str:
         """Describe the domain in a line."""
         return f"Domain(by={self.by}, level_sizes={self.tree.level_sizes})"
-
-
-def _read_flags(name: Hashable, column: pd.Series) -> BoolArray:
-    """Read a column of true and false, of any type."""
-    codes, forms = canonical_codes(column)
-    if not set(forms) <= {("boolean", True), ("boolean", False)} or (codes < 0).any():
-        raise ColumnsError(
-            "structural_zeros",
-            "must be true or false in every row of the column",
-            columns=[name],
-            hint="convert it to booleans and fill missing values with False.",
-        )
-    return np.array([form == ("boolean", True) for form in forms], dtype=bool)[codes]
-
-
-def _drop_unused(column: pd.Series) -> pd.Series:
-    """Remove categories that do not occur: they may come from elsewhere."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.remove_unused_categories()
-    return decoded(column)
-
-
-def check_keys(
-    argument: str,
-    by: Sequence[Hashable],
-    columns: Sequence[pd.Series],
-    forms: Sequence[Sequence[Hashable]],
-) -> None:
-    """Refuse labels that are no keys, since each would equal every other value that is no key."""
-    odd = {
-        name: next(label for label in python_values(column) if key_form(label) == UNKNOWN)
-        for name, column, known in zip(by, columns, forms, strict=False)
-        if UNKNOWN in known
-    }
-    if odd:
-        kinds = ", ".join(f"{quote(name)} holds {kind_of_object(label)}" for name, label in odd.items())
-        raise ColumnsError(
-            argument,
-            f"has labels of a type that cannot be a key ({kinds})",
-            columns=odd,
-            hint="turn them into text, numbers or dates.",
-        )
-
-
-def _labels(column: pd.Series, codes: IntArray, forms: Sequence[Hashable]) -> pd.Index:
-    """Return each key as it first occurs in the column."""
-    labels: pd.Index[Any]
-    dtype: Any = column.dtype
-    if isinstance(forms, ArrayForms):  # where equal values are the same, the labels share their memory
-        if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-            labels = pd.Index(forms.array, copy=False)
-            return labels
-        if isinstance(column.dtype, pd.StringDtype) and dtype.storage != "python":
-            labels = pd.Index(dtype.__from_arrow__(forms.array))
-            return labels
-    row = np.zeros(len(forms) + 1, dtype=np.int64)  # the last is that of missing keys
-    row[codes[::-1]] = np.arange(len(codes))[::-1]
-    first = column.iloc[row[:-1]]
-    # Objects stay as they are: pandas would guess a type.
-    is_object = first.dtype == np.dtype(object)
-    labels = pd.Index(first.array, dtype=object) if is_object else pd.Index(first.array)
-    return labels

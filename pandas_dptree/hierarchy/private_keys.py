@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, is_name, kind_of_object, quote
-from pandas_dptree.hierarchy.domain import ROOT, Domain, check_by
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.combine import By, Derived
+from pandas_dptree.hierarchy.names import ROOT, check_by
 
 __all__ = ["PrivateKeys", "split_by"]
 

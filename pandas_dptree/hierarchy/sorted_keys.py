@@ -33,10 +33,7 @@ _TEXT_OR_MISSING = {str, float, type(None), type(pd.NA), type(pd.NaT)}
 
 
 def sorted_keys(column: pd.Series) -> tuple[IntArray, Sequence[Hashable]]:
-    """Number the keys of a column in order, as ``groupby`` would; -1 for missing ones.
-
-    The same as ``canonical_codes(column, sort=True)``, in less memory.
-    """
+    """Return what ``canonical_codes(column, sort=True)`` returns, in less memory."""
     numbered = None
     if not isinstance(column.dtype, pd.CategoricalDtype):
         values = exact(column)

@@ -17,7 +17,9 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, kind_of_object, listed, quote
 from pandas_dptree.hierarchy.columns import collected, pick_columns
-from pandas_dptree.hierarchy.domain import RESERVED_NAMES, Domain, check_keys, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.names import RESERVED_NAMES
+from pandas_dptree.hierarchy.public_labels import check_keys
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, key_form, positions
 

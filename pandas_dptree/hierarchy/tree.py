@@ -226,12 +226,8 @@ class Tree(Shape):
         return cls(tuple(counts), ends)
 
     def copies(self, n: int) -> Tree:
-        """Make a forest of `n` trees of this shape, at least 1.
+        """Make a forest of `n` trees of this shape, whose nodes are adjacent on each level.
 
-        Its level 0 has `n` roots, and the nodes of one tree are adjacent on each level.
-
-        Examples
-        --------
         >>> Tree.from_branching([2, 3]).copies(10).level_sizes
         (10, 20, 60)
         """
@@ -258,15 +254,7 @@ class Tree(Shape):
         return all(len(counts) == 1 for counts in self.child_counts)
 
     def sum_children(self, level: int, values: Values) -> Values:
-        """Sum level values over the children of each node.
-
-        Parameters
-        ----------
-        level : int
-            The parents' level.
-        values : numpy.ndarray, shape (level_sizes[level + 1], ...) or (1,)
-            Values of the children; each may be an array.
-        """
+        """Sum values of the level below over the children of each node; folded ones may stay folded."""
         counts = self.child_counts[level]
         if len(values) == 1:
             return values * counts
@@ -351,7 +339,7 @@ class Tree(Shape):
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a tree of the same shape."""
-        return isinstance(other, Tree) and self._digest == other._digest
+        return self is other or (isinstance(other, Tree) and self._digest == other._digest)
 
     def __hash__(self) -> int:
         """Return the same for trees of the same shape."""

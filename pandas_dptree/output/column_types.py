@@ -109,13 +109,7 @@ def encode(column: pd.Series) -> tuple[Any, Cells]:
 
 
 def decode(kind: Any, cells: Cells) -> pd.Series:
-    """Restore the column that `encode` described.
-
-    Raises
-    ------
-    Exception
-        Of any kind, if the type is unknown or a text is not of the type.
-    """
+    """Restore the column that `encode` described; raises exceptions of any kind for other input."""
     if isinstance(kind, dict):
         (restore,) = (restore for name, restore in _DECODERS.items() if name in kind)
         return restore(kind, cells)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, quote
-from pandas_dptree.hierarchy.domain import RESERVED_NAMES, ROOT, Domain, level_names
+from pandas_dptree.hierarchy.domain import Domain, level_names
+from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = [

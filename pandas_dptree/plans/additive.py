@@ -123,13 +123,7 @@ class AdditivePlan(Measurement):
     # Accuracy
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the plan as a frame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per level: ``level``, ``nodes``, ``share``, ``noise_scale``, ``std_error``.
-        """
+        """Return one row per level: ``level``, ``nodes``, ``share``, ``noise_scale``, ``std_error``."""
         return pd.DataFrame(
             {
                 "level": list(self.level_names),
@@ -143,7 +137,6 @@ class AdditivePlan(Measurement):
     # Release
 
     def _prepared(self, data: Any) -> Release:
-        """Check the names of the table's columns, and prepare to read the records."""
         return prepared(self, data)
 
     def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
@@ -212,15 +205,8 @@ class AdditivePlan(Measurement):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot the expected standard error of each level, beside that of an even split.
 
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            The axes to draw on; by default those of a new figure.
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
+        It is drawn on `ax`, by default on the axes of a new figure, which are returned; without matplotlib,
+        MissingExtraError is raised.
         """
         return plot_level_errors(
             list(map(str, self.level_names)),

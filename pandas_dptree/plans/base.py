@@ -194,17 +194,9 @@ class Plan(ABC, Generic[Released]):
         return FORMATS
 
     def provenance(self, origin: Origin | None = None) -> dict[str, Any]:
-        """Describe how a release by this plan is made, as in the table's ``attrs["dp"]``.
+        """Describe how a release is made, as in the table's ``attrs["dp"]``: for display, it proves nothing.
 
-        Parameters
-        ----------
-        origin : Origin, optional
-            Where the noise comes from, by default the operating system, and what is charged.
-
-        Returns
-        -------
-        dict
-            Plain JSON, for display only: it proves nothing.
+        `origin` is where the noise comes from, by default the operating system, and what is charged.
         """
         return {
             "mechanism": self.mechanism_name,
@@ -305,11 +297,7 @@ class Plan(ABC, Generic[Released]):
     def to_dict(self) -> dict[str, Any]:
         """Serialize the plan as plain JSON, to be approved today and released tomorrow.
 
-        Returns
-        -------
-        dict
-            Only numbers, strings, lists and dicts. It holds the noise scales, the `digest`, and a fingerprint
-            of the domain, not its labels.
+        It holds the noise scales, the `digest`, and a fingerprint of the domain, not its labels.
 
         Raises
         ------

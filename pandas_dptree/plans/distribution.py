@@ -116,7 +116,6 @@ class DistributionPlan(Plan[Distribution]):
         return self.strategy.noise.keeps_to(self.loss, sensitivity, scales)
 
     def _loss_items(self) -> list[LevelItem]:
-        """List what each level of groups spends, on each level of the tree over the bins."""
         strategy = self.strategy
         moved = strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
         spent = [strategy.noise.level_loss(scale, moved) for scale in strategy.noise_scales]
@@ -131,7 +130,6 @@ class DistributionPlan(Plan[Distribution]):
 
     @property
     def _columns_used(self) -> tuple[Hashable, ...]:
-        """The column that is counted, and the keys of the groups."""
         return (self.bins.column, *self.level_names[1:])
 
     @property
@@ -160,7 +158,6 @@ class DistributionPlan(Plan[Distribution]):
         return np.array([error[each] for each in known])
 
     def _prepared(self, data: Any) -> Release:
-        """Prepare to read the records."""
         if isinstance(data, np.ndarray):
             causes = usual_causes()
         else:
@@ -250,7 +247,6 @@ class DistributionPlan(Plan[Distribution]):
         return self.strategy.noise.name
 
     def _provenance_details(self) -> dict[str, Any]:
-        """Return what is measured, as plain JSON."""
         return {
             "column": str(self.bins.column),
             "n_bins": self.bins.n_bins,
@@ -258,13 +254,9 @@ class DistributionPlan(Plan[Distribution]):
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the plan as a frame.
+        """Return one row per level of groups: ``level``, ``groups``, ``strategy`` and ``std_error``.
 
-        Returns
-        -------
-        pandas.DataFrame
-            One row per level of groups: ``level``, ``groups``, ``strategy``, and ``std_error``, the root of
-            the mean variance of a group's cumulative counts.
+        The last is the root of the mean variance of a group's cumulative counts.
         """
         return pd.DataFrame(
             {

@@ -145,7 +145,6 @@ class ImplicitPlan(Plan[pd.DataFrame]):
             )
 
     def _loss_items(self) -> list[LevelItem]:
-        """List what the noise of each level spends, and the thresholds."""
         unit: Any = {"neighbors": self.neighbors, "max_contributions": self.max_contributions}
         levels = zip(self.level_names, self.noise.level_losses(**unit), strict=True)
         selection = self.noise.selection_loss(**unit)
@@ -166,7 +165,6 @@ class ImplicitPlan(Plan[pd.DataFrame]):
 
     @property
     def _columns_used(self) -> tuple[Hashable, ...]:
-        """The columns that decide where a row is counted."""
         return self.tree.level_names[1:] if isinstance(self.tree, PrivateKeys) else self.tree.columns
 
     @property
@@ -213,8 +211,6 @@ class ImplicitPlan(Plan[pd.DataFrame]):
         return pd.DataFrame(columns | {name: pd.array(each, dtype="Int64") for name, each in whole.items()})
 
     def _prepared(self, data: Any) -> Release:
-        """Prepare to read the records."""
-
         def read(resources: Resources) -> Finish:
             return partial(self._finished, self._read(data, resources.bounding(self)))
 
@@ -392,7 +388,6 @@ class ImplicitPlan(Plan[pd.DataFrame]):
     def _from_fields(
         cls, data: Mapping[str, Any], hierarchy: PrefixTree | Domain | None, **common: Any
     ) -> Self:
-        """Make the plan with the noise in `data`."""
         private = data["private_keys"]
         tree: Any = hierarchy
         if private is not None:

@@ -91,7 +91,6 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan):
 
     @property
     def _columns_used(self) -> tuple[Hashable, ...]:
-        """The column that decides where a row is counted."""
         return (self.tree.column,)
 
     @property
@@ -119,8 +118,6 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan):
         return int(self.thresholds.bounds[0])
 
     def _prepared(self, data: Any) -> Release:
-        """Prepare to read the records."""
-
         def read(resources: Resources) -> Finish:
             return partial(self._finished, *sorted_keys(data, self.tree, **resources.bounding(self)))
 

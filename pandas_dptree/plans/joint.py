@@ -148,15 +148,12 @@ class JointPlan(Plan[pd.DataFrame]):
             raise ArgumentError("count", "must name a count of records, or be None.", hint=_HINT)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for copying and pickling."""
         return {**self.__dict__, "plans": dict(self.plans)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the state returned by `__getstate__`."""
         self.__dict__.update({**state, "plans": MappingProxyType(state["plans"])})
 
     def _loss_items(self) -> list[LevelItem]:
-        """List what each level of each quantity spends."""
         return [
             item._replace(quantity=name) for name, plan in self.plans.items() for item in plan.losses.items
         ]
@@ -214,13 +211,9 @@ class JointPlan(Plan[pd.DataFrame]):
         return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the plans as one frame.
+        """Return one row per quantity and level: ``quantity``, and the columns of `AdditivePlan.to_frame`.
 
-        Returns
-        -------
-        pandas.DataFrame
-            One row per quantity and level: ``quantity``, and the columns of `AdditivePlan.to_frame`. Shares
-            refer to the quantity's own part of the loss.
+        Shares refer to the quantity's own part of the loss.
         """
         tables = [plan.to_frame() for plan in self.plans.values()]
         names = [name for name, table in zip(self.plans, tables, strict=True) for _ in table.index]
@@ -229,18 +222,11 @@ class JointPlan(Plan[pd.DataFrame]):
         return together.infer_objects()
 
     def compare(self) -> pd.DataFrame:
-        """Compare the mechanisms and splits that could spend each quantity's part of the loss.
-
-        Returns
-        -------
-        pandas.DataFrame
-            As `AdditivePlan.compare` returns, indexed by ``quantity`` as well.
-        """
+        """Compare mechanisms and splits as `AdditivePlan.compare` does, indexed by ``quantity`` as well."""
         spending = {str(name): plan for name, plan in self.plans.items() if plan._spends}
         return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
 
     def _prepared(self, data: Any) -> Release:
-        """Check the names of the table's columns, and that records can be read; read none."""
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
         check_names(self.level_names[1:], named, argument="plans")
         if isinstance(data, np.ndarray):

@@ -105,7 +105,6 @@ class Measurement(TreePlan):
         )
 
     def _loss_items(self) -> list[LevelItem]:
-        """List what each level spends."""
         return [
             LevelItem(name, self.noise.level_loss(scale, self.sensitivity))
             for name, scale in zip(self.level_names, self.unit_noise_scales.tolist(), strict=True)
@@ -113,7 +112,6 @@ class Measurement(TreePlan):
 
     @property
     def _columns_used(self) -> tuple[Hashable, ...]:
-        """The keys, and the column that is added up."""
         column = self.quantity.column
         return (*self.level_names[1:], *([] if column is None else [column]))
 

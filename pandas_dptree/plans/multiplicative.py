@@ -78,8 +78,6 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
     """Values of options that such a plan has in any case: its tables never add up."""
 
     def _prepared(self, data: Any) -> Release:
-        """Prepare to read the records."""
-
         def read(resources: Resources) -> Finish:
             (leaves,) = exact_leaves(self, [COUNT], data, resources)
             return partial(self._finished, data, leaves)

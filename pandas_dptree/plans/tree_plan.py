@@ -9,7 +9,7 @@ from functools import cached_property
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.hierarchy.domain import Domain, Source, fingerprint, level_names, source_of
+from pandas_dptree.hierarchy.domain import Domain, Source, level_names, source_of
 from pandas_dptree.hierarchy.shape import Shape
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.plans.base import Plan
@@ -27,7 +27,7 @@ class TreePlan(Plan[pd.DataFrame]):
     def __post_init__(self) -> None:
         """Check that the labels fit the tree, and the privacy unit."""
         tree = self.tree if self.domain is None else self.domain.tree
-        if tree is not self.tree and fingerprint(tree) != fingerprint(self.tree):
+        if tree != self.tree:
             raise ArgumentError(
                 "domain", "differs in shape from the plan's tree.", hint="pass tree=domain.tree."
             )

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_object
 from pandas_dptree.hierarchy.columns import collected, pick_columns
-from pandas_dptree.hierarchy.domain import ROOT
+from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.values import canonical_codes, located
 
 __all__ = ["Aligned", "Frames", "aligned"]

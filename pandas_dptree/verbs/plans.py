@@ -6,8 +6,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, Unpack, cast, overload
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.hierarchy.domain import Domain, check_by
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.hierarchy.names import check_by
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Mechanism

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, listed, quote
-from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, check_by, source_of
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain, source_of
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.names import check_by
 from pandas_dptree.signatures import public
 
 __all__ = ["By", "Derived", "crossed", "derived_domain", "named", "sole"]

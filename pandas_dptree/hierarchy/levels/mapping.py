@@ -11,9 +11,10 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError, DomainError, quote
 from pandas_dptree.hierarchy.columns import pick_columns
-from pandas_dptree.hierarchy.domain import Domain, check_by, fingerprint
+from pandas_dptree.hierarchy.domain import Domain, fingerprint
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.read_as import Labels
+from pandas_dptree.hierarchy.names import check_by
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 

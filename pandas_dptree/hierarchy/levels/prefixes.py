@@ -19,9 +19,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DomainError, is_name, naming, quote
-from pandas_dptree.hierarchy.domain import MAX_LEAVES, ROOT, Domain
+from pandas_dptree.hierarchy.domain import MAX_LEAVES, Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.read_as import Texts, WholeNumbers
+from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.signatures import public
 
