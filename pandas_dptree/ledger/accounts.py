@@ -75,39 +75,39 @@ class Account(Chargeable):
     >>> folder.cleanup()
     """
 
-    store: Store
-    terms: Terms
+    _store: Store
+    _terms: Terms
     selected: str | None = None
 
     @property
     def name(self) -> str:
         """The name of the account."""
-        return self.terms.name
+        return self._terms.name
 
     @property
     def cap(self) -> PrivacyLoss:
         """The largest loss of all releases together."""
-        return self.terms.cap
+        return self._terms.cap
 
     @property
     def privacy_unit(self) -> Hashable | None:
         """The column that identifies whom the account protects; None if each row is a unit of its own."""
-        return self.terms.privacy_unit
+        return self._terms.privacy_unit
 
     @property
     def neighbors(self) -> Neighbors:
         """How neighbouring data sets differ."""
-        return self.terms.neighbors
+        return self._terms.neighbors
 
     @property
     def parts(self) -> tuple[str, ...] | None:
         """The names of the parts; None if the account has none."""
-        return self.terms.parts
+        return self._terms.parts
 
     @property
     def fixed_records(self) -> bool:
         """Whether it is assumed that records do not react to earlier releases."""
-        return self.terms.fixed_records
+        return self._terms.fixed_records
 
     def part(self, name: str) -> Account:
         """Return the account limited to one part, to charge releases of the records of this part.
@@ -137,12 +137,12 @@ class Account(Chargeable):
                 f"is chosen already: {quote(self.selected)}.",
                 hint="choose it from the whole account, as in ledger[name].part(...).",
             )
-        return replace(self, selected=self.terms.check_part(name))
+        return replace(self, selected=self._terms.check_part(name))
 
     @property
     def spent(self) -> Balance:
         """What is spent: for the whole account, including the part that has spent most."""
-        return Balance(amount=self.terms.exact_cap - self._left()[0], cap=self.cap, state="spent")
+        return Balance(amount=self._terms.exact_cap - self._left()[0], cap=self.cap, state="spent")
 
     @property
     def remaining(self) -> Balance:
@@ -155,11 +155,11 @@ class Account(Chargeable):
         return self._left()[1]
 
     def _left(self) -> tuple[Amount, int]:
-        with self.store.reading() as connection:
+        with self._store.reading() as connection:
             found = spent_of(connection, self.name)
         spent = {part: amount for part, (amount, _) in found.items()}
         n = sum(n for part, (_, n) in found.items() if self.selected in (None, part))
-        return left_of(self.terms.exact_cap, spent, self.selected), n
+        return left_of(self._terms.exact_cap, spent, self.selected), n
 
     def divide(self, shares: int | Sequence[float]) -> list[PrivacyLoss]:
         """Divide what is left among further releases, so that all of them certainly fit.
@@ -204,7 +204,7 @@ class Account(Chargeable):
                     hint="the budget is spent.",
                 )
             delta = float_within(left.usable.delta * size / whole)
-            parts.append(PrivacyLoss(**{self.terms.currency: loss, "delta": delta}))
+            parts.append(PrivacyLoss(**{self._terms.currency: loss, "delta": delta}))
         return parts
 
     @public
@@ -256,7 +256,7 @@ class Account(Chargeable):
 
     def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
         """Raise what `charge` would raise now, and charge nothing; see there."""
-        _check_requests(self.store, self.requests(plans), note, allow_repeat=allow_repeat)
+        _check_requests(self._store, self._requests(plans), note, allow_repeat=allow_repeat)
 
     def charge(
         self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
@@ -288,14 +288,14 @@ class Account(Chargeable):
         LedgerError
             If a plan does not belong to the account, or the file cannot be written.
         """
-        requests = self.requests(plans)
-        return _charge_requests(self.store, requests, note, allow_repeat=allow_repeat, requested=requested)
+        requests = self._requests(plans)
+        return _charge_requests(self._store, requests, note, allow_repeat=allow_repeat, requested=requested)
 
     def mark_released(self, charges: Iterable[Charge]) -> None:
         """Note that the tables of these charges were made."""
-        mark(self.store, charges)
+        mark(self._store, charges)
 
-    def requests(self, plans: Chargeables) -> dict[Hashable, Request]:
+    def _requests(self, plans: Chargeables) -> dict[Hashable, Request]:
         """Return what releases by these plans ask of this account."""
         return {
             name: Request(account=self.name, part=self.selected, name=name, plan=plan)
@@ -308,7 +308,7 @@ class Account(Chargeable):
         """Format who is protected, and what is left."""
         part = "" if self.selected is None else f", part {self.selected!r}"
         return (
-            f"Account {self.name!r}{part} (protects {self.terms.protects}, {self.neighbors}): "
+            f"Account {self.name!r}{part} (protects {self._terms.protects}, {self.neighbors}): "
             f"{self.remaining}, {self.n_charges:,} charge{'s' * (self.n_charges != 1)}"
         )
 
@@ -321,7 +321,7 @@ class Account(Chargeable):
             "spent": str(self.spent),
             "left": str(self.remaining),
             "charges": f"{self.n_charges:,}",
-            "protects": f"{self.terms.protects} ({self.neighbors})",
+            "protects": f"{self._terms.protects} ({self.neighbors})",
         }
         left = 'style="text-align: left"'
         rows = (
@@ -338,27 +338,27 @@ class Several(Chargeable):
     The names of plans are pairs: the name of the account, and that of the table.
     """
 
-    store: Store
+    _store: Store
     accounts: Mapping[str, Account]
 
     def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
         """Raise what `charge` would raise now, and charge nothing."""
-        _check_requests(self.store, self._requests(plans), note, allow_repeat=allow_repeat)
+        _check_requests(self._store, self._requests(plans), note, allow_repeat=allow_repeat)
 
     def charge(
         self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
     ) -> dict[Hashable, Charge]:
         """Charge releases by all plans, or none."""
         requests = self._requests(plans)
-        return _charge_requests(self.store, requests, note, allow_repeat=allow_repeat, requested=requested)
+        return _charge_requests(self._store, requests, note, allow_repeat=allow_repeat, requested=requested)
 
     def mark_released(self, charges: Iterable[Charge]) -> None:
         """Note that the tables of these charges were made."""
-        mark(self.store, charges)
+        mark(self._store, charges)
 
     def _requests(self, plans: Any) -> dict[Hashable, Request]:
         return {
-            (name, table): self.accounts[name].requests({table: plan})[table]
+            (name, table): self.accounts[name]._requests({table: plan})[table]
             for (name, table), plan in plans.items()
         }
 

@@ -51,7 +51,7 @@ def test_all_shares_fit_together(tmp_path_factory, loss, delta, shares):
         parts = account.divide(shares)
         for number, part in enumerate(parts):
             charge(account, StandIn(typed(part.epsilon), typed(part.delta)), note=str(number))
-        assert account.remaining.amount.loss < account.terms.exact_cap.loss / 10**9
+        assert account.remaining.amount.loss < account._terms.exact_cap.loss / 10**9
     sizes = [1] * shares if isinstance(shares, int) else shares
     assert len(parts) == len(sizes)
     assert parts[0].epsilon == pytest.approx(loss / 10**12 * sizes[0] / sum(sizes))
@@ -122,7 +122,7 @@ def test_marks(patients, ledger):
 
 def test_a_mark_that_fails(patients):
     charged = charge(patients)
-    patients.store.close()
-    patients.store.path.unlink()
+    patients._store.close()
+    patients._store.path.unlink()
     with pytest.raises(dpt.LedgerError, match="does not exist"):
         patients.mark_released([charged])

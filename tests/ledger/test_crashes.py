@@ -65,7 +65,7 @@ def test_a_kill_at_every_statement(tmp_path):
         patients = ledger["patients"]
 
         def run(patients=patients, statement=statement):
-            with patients.store.reading() as connection:
+            with patients._store.reading() as connection:
                 killed_at(statement + 1, connection)  # the first is the COMMIT of this block
             patients.mark_released(charge(patients, **PLANS).values())
 
@@ -167,8 +167,8 @@ def check_after_kills(ledger, folder, n_kills, cap):
     }
     marked = {number for (number,) in listed(ledger, "SELECT charge FROM released")}
     published = {int(path.name): path.read_text() for path in folder.iterdir() if path.name.isdigit()}
-    assert account.spent.amount.loss <= account.terms.exact_cap.loss
-    assert account.spent.amount.loss == len(charges) * account.terms.exact_cap.loss / round(cap * 1000)
+    assert account.spent.amount.loss <= account._terms.exact_cap.loss
+    assert account.spent.amount.loss == len(charges) * account._terms.exact_cap.loss / round(cap * 1000)
     assert published.items() <= charges.items()
     assert published.keys() <= marked
     lost = charges.keys() - published.keys()

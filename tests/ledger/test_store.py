@@ -114,7 +114,7 @@ def test_two_connections_of_one_process(ledger, patients):
     for i in range(10):
         charge(patients, SMALL, note=f"a{i}")
         charge(other, SMALL, note=f"b{i}")
-    other.store.close()
+    other._store.close()
     charge(patients, SMALL, note="last")
     assert patients.n_charges == 21
 
@@ -411,13 +411,13 @@ def test_a_full_disk(tmp_path):
         assert account.n_charges == done
         charge(account, SMALL, note="after")
         assert account.n_charges == done + 1
-        account.store.close()
+        account._store.close()
         (disk / "ballast").write_bytes(b"x" * (shutil.disk_usage(disk).free - 4096))
         with pytest.raises(LedgerError):
             create(disk, "another.sqlite")
         assert not (disk / "another.sqlite").exists()
     finally:
-        account.store.close()
+        account._store.close()
         subprocess.run(["umount", disk], check=True)
 
 
