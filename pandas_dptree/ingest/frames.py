@@ -14,8 +14,8 @@ import xarray as xr
 from pandas_dptree.errors import ArgumentError, ColumnsError, DPTreeError, kind_of_object, quote, warn
 from pandas_dptree.hierarchy.columns import suggest_columns
 from pandas_dptree.ingest.safe_errors import silence
+from pandas_dptree.ingest.scan.base import Source
 from pandas_dptree.ingest.scan.batches import Batch
-from pandas_dptree.ingest.scan.source import Source
 from pandas_dptree.ingest.scan.sources import open_source
 
 __all__ = ["BATCH_ROWS", "Records", "check_columns", "check_frame", "warn_if_released"]

@@ -10,8 +10,8 @@ from pandas_dptree.errors import quote
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.safe_errors import ReadingError
 from pandas_dptree.ingest.scan.arrow_streams import ArrowSource
+from pandas_dptree.ingest.scan.base import class_name, needed
 from pandas_dptree.ingest.scan.batches import Batch, arrow_batches
-from pandas_dptree.ingest.scan.source import class_name, needed
 
 __all__ = ["ArrowDataset", "check_parts"]
 

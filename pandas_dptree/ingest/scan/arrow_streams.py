@@ -13,8 +13,8 @@ import pandas as pd
 from pandas_dptree.errors import quote
 from pandas_dptree.hierarchy.dataframe_libraries import exports_stream, is_instance
 from pandas_dptree.ingest.safe_errors import ReadingError
+from pandas_dptree.ingest.scan.base import Source, class_name, needed
 from pandas_dptree.ingest.scan.batches import ArrowBatch, Batch, arrow_batches, slices
-from pandas_dptree.ingest.scan.source import Source, class_name, needed
 
 __all__ = ["ArrowReader", "ArrowSource", "ArrowStream", "ArrowTable"]
 

@@ -16,8 +16,8 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.scan.arrow_datasets import check_parts
+from pandas_dptree.ingest.scan.base import Source, class_name
 from pandas_dptree.ingest.scan.batches import Batch, PandasBatch, slices
-from pandas_dptree.ingest.scan.source import Source, class_name
 
 __all__ = ["DaskFrame", "client_of", "exact_frame"]
 

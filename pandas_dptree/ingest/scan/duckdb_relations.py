@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
+from pandas_dptree.ingest.scan.base import Source, needed
 from pandas_dptree.ingest.scan.batches import Batch, arrow_batches
 from pandas_dptree.ingest.scan.duckdb_readers import check_readers
-from pandas_dptree.ingest.scan.source import Source, needed
 
 __all__ = ["DuckdbRelation"]
 

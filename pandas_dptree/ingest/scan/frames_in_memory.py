@@ -10,8 +10,8 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
+from pandas_dptree.ingest.scan.base import Source
 from pandas_dptree.ingest.scan.batches import Batch, PandasBatch, PolarsBatch, slices
-from pandas_dptree.ingest.scan.source import Source
 
 __all__ = ["PandasFrame", "PolarsFrame"]
 

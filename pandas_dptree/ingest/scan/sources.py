@@ -12,10 +12,10 @@ import narwhals as nw
 from pandas_dptree.hierarchy.dataframe_libraries import refuse
 from pandas_dptree.ingest.scan.arrow_datasets import ArrowDataset
 from pandas_dptree.ingest.scan.arrow_streams import ArrowReader, ArrowStream, ArrowTable
+from pandas_dptree.ingest.scan.base import Source
 from pandas_dptree.ingest.scan.dask_frames import DaskFrame
 from pandas_dptree.ingest.scan.duckdb_relations import DuckdbRelation
 from pandas_dptree.ingest.scan.frames_in_memory import PandasFrame, PolarsFrame
-from pandas_dptree.ingest.scan.source import Source
 from pandas_dptree.ingest.scan.spark_frames import SparkFrame
 
 __all__ = ["open_source"]

@@ -11,7 +11,7 @@ import pandas as pd
 from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.dataframe_libraries import is_instance
 from pandas_dptree.ingest.safe_errors import ReadingError
-from pandas_dptree.ingest.scan.source import Source, needed
+from pandas_dptree.ingest.scan.base import Source, needed
 
 __all__ = ["SparkFrame", "in_utc", "numbered"]
 
