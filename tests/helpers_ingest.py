@@ -1,7 +1,5 @@
 """Records of many libraries and types, and how they are counted and added up."""
 
-import datetime
-import uuid
 from decimal import Decimal
 
 import numpy as np
@@ -50,8 +48,8 @@ PUBLIC = {
     "interval": [pd.Interval(0, 1), pd.Interval(1, 2)],
     "period": [pd.Period("2024-02", "M")],
     "objects": [
-        1, "1", True, (1,), (1, None), b"1", 0.5, Decimal("0.1"), pd.Interval(0, 1), pd.Timestamp(1), "a",
-        pd.Timedelta(1), pd.Period("2024-02", "M"), uuid.UUID(int=1), datetime.time(9), "\ud800",
+        1, "1", True, 0.5, pd.Interval(0, 1), pd.Timestamp(1), "a", pd.Timedelta(1),
+        pd.Period("2024-02", "M"), "\ud800",
     ],
 }  # fmt: skip
 DAY = 86_400_000
