@@ -375,7 +375,7 @@ def test_no_value_decides_whether_records_can_be_counted(name, at_once):
 @pytest.mark.parametrize("library", OUTCOME_LIBRARIES)
 def test_how_values_are_encoded_makes_no_difference(library, everywhere, alone):
     """By default each type in one library, and all its odd values at once."""
-    domain = Domain.from_frame(pd.DataFrame({"k": objects(["a", 1, "1", "x", b"1"])}), by=["k"])
+    domain = Domain.from_frame(pd.DataFrame({"k": objects(["a", 1, "1", "x"])}), by=["k"])
     amount = Quantity.of("x", (-5, 5), 1)
     for number, (kind, bare) in enumerate(ENCODED.items()):
         if library not in (libraries_of(kind) if everywhere else [library_of(number, kind)]):
@@ -385,6 +385,8 @@ def test_how_values_are_encoded_makes_no_difference(library, everywhere, alone):
             ("u", {"privacy_unit": "u"}),
             ("k", {"values": [COUNT]}),
         ):
+            if role == "k" and bare == pyarrow.binary():
+                continue  # only the type of bare bytes says that they are no keys
             columns = list(variants([*VALUES[kind], VALUES[kind][0]], at_once=1 if alone else 99))
             for values in columns if alone else columns[::2]:
                 make = OUTCOME_LIBRARIES[library]

@@ -47,7 +47,6 @@ MOMENTS = pd.to_datetime(["2024-02-29 00:00", "2024-03-31 02:30"])
             pd.Series(MOMENTS[:1].tz_localize("Asia/Tokyo").tz_convert("UTC")),
         ),
         (pd.Series([1.5, 2.5]), polars.Series([1.5, float("nan")])),
-        (pd.Series([(1, 2), (3, 4)]), pd.Series([(1, 2), [3, 4]], dtype=object)),
     ],
 )
 def test_keys_match_by_value_across_types(public, recorded):
@@ -194,6 +193,8 @@ def test_typed_records_have_no_part_in_the_counts_of_others(library, data, k, se
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_times_beyond_those_of_python_are_counted(library):
     for kind in filter(pyarrow.types.is_temporal, types_in(library)):
+        if pyarrow.types.is_time(kind):
+            continue  # times of day are no keys
         values = [value for value in ARROW[kind] if value is not None]
         table = pyarrow.table({"k": pyarrow.array([*values, values[-1], None], type=kind)})
         found = counted(LIBRARIES[library](table), typed_domain(kind, values))
