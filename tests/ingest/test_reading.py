@@ -118,7 +118,7 @@ def test_rows_go_to_the_file_of_choice(monkeypatch, tmp_path):
 @each("n_hashes", [1, 2])
 def test_units_with_equal_hashes_are_not_merged(monkeypatch, n_hashes):
     """Everyone's rows are as good as those of one unit, but for the words that encode it."""
-    monkeypatch.setattr(units, "mixed", lambda state: state % np.uint64(n_hashes))
+    monkeypatch.setattr(units, "split_mix", lambda state: state % np.uint64(n_hashes))
     frame = pd.DataFrame({"u": [*range(100), *range(50)], "k": "a", "x": 1})
     names = frame.assign(u=objects([f"{unit:04}" for unit in frame["u"]]))
     for made in (frame, names):
@@ -171,7 +171,7 @@ def test_the_same_seed_keeps_the_same_rows():
 @pytest.mark.parametrize("n_hashes", [1, 3, pytest.param(2, marks=pytest.mark.slow)])
 def test_paths_with_equal_hashes_are_not_equal(monkeypatch, n_hashes):
     """Which rows stay depends on the order of the records for no path, and for no other unit's."""
-    monkeypatch.setattr(private_keys_module, "mixed", lambda state: state % np.uint64(n_hashes))
+    monkeypatch.setattr(private_keys_module, "split_mix", lambda state: state % np.uint64(n_hashes))
     frame = many(300).assign(k=objects([[0, "0", None, 0.5, 1, ("a",)][n % 6] for n in range(300)]))
     bounding = {"privacy_unit": "u", "max_contributions": 2, "random_words": fixed_words(7)}
     expected = private_keys(frame, **bounding)

@@ -122,7 +122,7 @@ CALLS = {
     "range_counts": (dpt.range_counts, {**COLUMN, "ranges": [(0, 50)]}),
     "histogram by groups": (dpt.histogram, {**COLUMN, "by": BY, "domain": PLACES}),
     "prefixes": (dpt.prefixes, {"column": "zip", "chars": [1, 2]}),
-    "prefixes of bits": (dpt.prefixes, {"column": "ip", "bits": [8, 16], "width": 32}),
+    "prefixes of bits": (dpt.prefixes, {"column": "ip", "bits": [8, 16], "width": 32, "notation": "ipv4"}),
     "binary": (dpt.binary, {"column": "ip", "bits": 8}),
     "calendar": (
         dpt.calendar,

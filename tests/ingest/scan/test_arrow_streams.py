@@ -10,7 +10,7 @@ from pandas_dptree.errors import ArgumentError, MissingExtraError
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.ingest.safe_errors import discreetly
-from pandas_dptree.ingest.scan import arrow_streams, source
+from pandas_dptree.ingest.scan import arrow_streams, base
 from tests.helpers_engines import Exported
 from tests.helpers_ingest import ARROW, encoded, forms, lengths
 
@@ -224,7 +224,7 @@ def test_arrow_is_needed_for_streams(monkeypatch):
     def fail(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(source.importlib, "import_module", fail)
+    monkeypatch.setattr(base.importlib, "import_module", fail)
     with pytest.raises(MissingExtraError, match="reading streams needs the package 'pyarrow'") as caught:
         Records(Library(pyarrow.table({"key": ["a"]})), ["key"])
     assert "pip install pyarrow" in caught.value.hint and caught.value.__context__ is None
