@@ -120,6 +120,7 @@ def words_of_names(module, tree):
     return {word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
 
 
+@pytest.mark.tripwire
 def test_no_modules_import_each_other():
     modules = sources()
     found = cycles({name: {other for other, _ in imported(tree, modules)} for name, tree in modules.items()})

@@ -162,6 +162,7 @@ def clipped_plans(draw: st.DrawFn, calibration: str) -> ClippedThresholds:
 # --- what is spent ---
 
 
+@pytest.mark.tripwire
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @given(data=st.data(), total=TOTALS)
 def test_clipped_counts_never_spend_more_than_the_whole(

@@ -20,6 +20,7 @@ from tests.helpers_multiplicative import TOTALS, chains, proof_numbers, spent
 # --- what is spent ---
 
 
+@pytest.mark.tripwire
 @pytest.mark.parametrize("calibration", ["proof", "exact"])
 @given(data=st.data(), total=TOTALS)
 def test_never_spends_more_than_the_whole(calibration: str, data: st.DataObject, total: int) -> None:
