@@ -31,6 +31,7 @@ __all__ = [
     "NO_KEYS",
     "arrow_column",
     "arrow_of",
+    "categories_of",
     "chunks",
     "collected",
     "decoded",
@@ -223,6 +224,12 @@ def plain_type(dtype: Any) -> Any:
     if isinstance(dtype, pd.CategoricalDtype):
         return plain_type(dtype.categories.dtype)
     return decoded(_empty(dtype)).dtype if isinstance(dtype, (pd.ArrowDtype, pd.SparseDtype)) else dtype
+
+
+def categories_of(column: pd.Series) -> pd.Series:
+    """Return the categories of a categorical column in their own type: pandas would infer one from values."""
+    categories = column.cat.categories
+    return pd.Series(categories.array, dtype=categories.dtype)
 
 
 def decoded(column: pd.Series) -> pd.Series:

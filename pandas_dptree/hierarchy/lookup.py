@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import arrow_column, arrow_of, chunks, exact, text_column
+from pandas_dptree.hierarchy.columns import arrow_column, arrow_of, categories_of, chunks, exact, text_column
 from pandas_dptree.hierarchy.forms import ArrayForms
 from pandas_dptree.hierarchy.hash_tables import ByteStrings, DenseTable, TextTable, WholeTable, once
 from pandas_dptree.hierarchy.values import canonical_codes
@@ -57,7 +57,7 @@ class Lookup:
     def codes(self, column: pd.Series) -> Codes:
         """Find the position of each row's key among the labels: -1 if missing, -2 if it is not a label."""
         if isinstance(column.dtype, pd.CategoricalDtype):
-            return _at(self.codes(column.cat.categories.to_series()), column.cat.codes.to_numpy())
+            return _at(self.codes(categories_of(column)), column.cat.codes.to_numpy())
         if isinstance(column.dtype, pd.ArrowDtype) and str(column.dtype).startswith("dictionary"):
             parts = chunks(column)
             if all(len(part.dictionary) <= len(part) for part in parts):

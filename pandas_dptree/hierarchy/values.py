@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import exact, python_values, text_column
+from pandas_dptree.hierarchy.columns import categories_of, exact, python_values, text_column
 
 __all__ = [
     "NANOSECONDS", "UNKNOWN", "canonical_codes", "finest_unit", "has_too_many_digits", "key_form", "located",
@@ -72,7 +72,7 @@ def canonical_codes(
     `form_of` gives the form of one value, which is the value itself for text and for numbers of few digits.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
-        inner, keys = canonical_codes(column.cat.categories.to_series(), form_of=form_of)
+        inner, keys = canonical_codes(categories_of(column), form_of=form_of)
         return np.append(inner, -1)[column.cat.codes.to_numpy()], keys
     column = exact(column)
     if column.dtype != np.dtype(object):
@@ -125,7 +125,7 @@ def numbered_combinations(codes: Sequence[IntArray], sizes: Sequence[int]) -> tu
 def located(column: pd.Series, keys: Sequence[Hashable]) -> IntArray:
     """Find the position of each row's key among canonical forms: -1 if missing, -2 if not there."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        return np.append(located(column.cat.categories.to_series(), keys), -1)[column.cat.codes.to_numpy()]
+        return np.append(located(categories_of(column), keys), -1)[column.cat.codes.to_numpy()]
     codes, own = canonical_codes(column)
     return np.append(positions(own, keys), -1)[codes]
 

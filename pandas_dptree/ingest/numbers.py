@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ColumnsError
-from pandas_dptree.hierarchy.columns import exact, may_hold_numbers, python_values
+from pandas_dptree.hierarchy.columns import categories_of, exact, may_hold_numbers, python_values
 from pandas_dptree.hierarchy.levels.read_as import Numbers
 
 __all__ = ["check_numbers", "numbers"]
@@ -33,7 +33,7 @@ def numbers(column: pd.Series) -> FloatArray:
     float cannot represent are rounded, or infinite.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
-        categories = column.cat.categories.to_series()
+        categories = categories_of(column)
         return np.append(numbers(categories), np.nan)[column.cat.codes.to_numpy()]
     column = exact(column)
     dtype: Any = column.dtype

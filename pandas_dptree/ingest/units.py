@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.columns import arrow_of, exact, text_column
+from pandas_dptree.hierarchy.columns import arrow_of, categories_of, exact, text_column
 from pandas_dptree.hierarchy.hash_tables import ByteStrings
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import (
@@ -131,7 +131,7 @@ def units_of(column: pd.Series) -> Iterator[tuple[IntArray, Units]]:
 def _pieces(column: pd.Series) -> Iterator[tuple[IntArray, Units]]:
     """Like `units_of`, but several items may have the same sort."""
     if isinstance(column.dtype, pd.CategoricalDtype):
-        categories = column.cat.categories.to_series()
+        categories = categories_of(column)
         yield from _spread(_pieces(categories), column.cat.codes.to_numpy(), len(categories))
         return
     column = exact(column)

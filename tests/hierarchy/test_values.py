@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pandas_dptree.hierarchy import columns as columns_module
 from pandas_dptree.hierarchy.columns import kind_of
+from pandas_dptree.hierarchy.lookup import Lookup
 from pandas_dptree.hierarchy.values import (
     UNKNOWN,
     canonical_codes,
@@ -22,6 +23,7 @@ from pandas_dptree.hierarchy.values import (
     positions,
     sort_key,
 )
+from pandas_dptree.ingest.units import units_of
 from tests.helpers_cases import each
 from tests.strategies import (
     DEEP,
@@ -321,3 +323,18 @@ def test_a_lone_surrogate_is_not_the_text_of_its_representation(first, more):
     column = pd.Series([first, second, first, *more], dtype=object)
     assert located(column, [second, "a"])[:3].tolist() == [-2, 0, -2]
     assert canonical_codes(column)[1][:2] == [first, second]
+
+
+def test_a_lone_surrogate_among_categories_stops_nothing():
+    column = pd.Series(pd.Categorical(objects(["x", LONE, "x"]), categories=objects([LONE, "x"])))
+    assert located(column, ["x"]).tolist() == [0, -2, 0]
+    codes, keys = canonical_codes(column)
+    assert [keys[code] for code in codes] == ["x", LONE, "x"]
+    assert Lookup(["x"]).codes(column).tolist() == [0, -2, 0]
+    units = pd.concat([part for part in map(_rows_and_words, units_of(column))])
+    assert units[0] == units[2] != units[1]
+
+
+def _rows_and_words(part):
+    rows, units = part
+    return pd.Series(list(map(tuple, units.words.tolist())), index=rows)
