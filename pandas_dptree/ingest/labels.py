@@ -25,6 +25,11 @@ def check_key_types(types: Mapping[Hashable, Any], argument: str) -> None:
         )
 
 
+def _kind_of_labels(dtype: Any) -> str:
+    """Name the kind of public labels: decimals among them are whole numbers, such as duckdb's HUGEINT."""
+    return "numbers" if (kind := kind_of(dtype)) == "decimals" else kind
+
+
 def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) -> None:
     """Refuse columns of a type that cannot equal a label; one error lists all of them.
 
@@ -33,7 +38,7 @@ def check_labels(columns: Mapping[Hashable, tuple[Labels, Any]], argument: str) 
     """
     check_key_types({name: dtype for name, (_, dtype) in columns.items()}, argument)
     kinds = {
-        name: (ANY if dtype == ALL_MISSING else kind_of(dtype), kind_of(wanted.labels.dtype))
+        name: (ANY if dtype == ALL_MISSING else kind_of(dtype), _kind_of_labels(wanted.labels.dtype))
         for name, (wanted, dtype) in columns.items()
     }
     unlike = {name: pair for name, pair in kinds.items() if pair[0] != pair[1] and ANY not in pair}

@@ -2,6 +2,7 @@
 
 import pytest
 
+import pandas_dptree as dpt
 from pandas_dptree.hierarchy.columns import kind_of
 from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.ingest.frames import Records
@@ -134,3 +135,9 @@ def test_older_versions_name_the_reader_differently(connection, monkeypatch):
 
     Older.__module__, Older.__qualname__ = "duckdb.duckdb", "DuckDBPyRelation"
     assert read(Older(), "k") == list(range(5))
+
+
+def test_whole_numbers_of_128_bits_are_observed_keys():
+    relation = duckdb.sql("select (i % 2)::HUGEINT as k from range(10) as t(i)")
+    table = dpt.tree_counts(relation, ["k"], domain="observed", epsilon=50.0)
+    assert table["count"].tolist() == [10, 5, 5]
