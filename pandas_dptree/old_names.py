@@ -19,7 +19,7 @@ OLD_NAMES: Final = {
 """New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
 
 OLD_ARGUMENTS: Final = {
-    "alpha": 'objective="worst", which plans the same',
+    "alpha": 'objective="worst"',
     "keep_measurements": 'keep=["measurements"]',
     "tree": "strategy=",
 }

@@ -342,9 +342,7 @@ def to_pandas(column: nw.Series[Any], *, keep_arrow: bool = False) -> pd.Series:
         nested = _arrow("pyarrow.types").is_nested(native.type)  # narwhals does not support all of them
         if str(native.type).startswith("date64"):
             column = column.cast(nw.Datetime("ms"))
-        if (
-            str(native.type).startswith("decimal") and native.type.scale == 0
-        ):  # whole, such as duckdb's HUGEINT
+        if str(native.type).startswith("decimal") and native.type.scale == 0:  # duckdb's HUGEINT
             return pd.Series([None if each is None else int(each) for each in column.to_list()], dtype=object)
     dtype, missing = column.dtype, column.is_null().to_numpy()
     if nested:  # they equal no key, and may hold values that Python cannot represent

@@ -332,9 +332,9 @@ class Tree(Shape):
     @cached_property
     def _digest(self) -> bytes:
         """SHA-256 digest of the shape."""
-        digest = hashlib.sha256(repr(self.n_roots).encode())
+        digest = hashlib.sha256(f"{self.n_roots};".encode())
         for values in (*self.child_counts, self.leaf_levels):
-            digest.update(repr(len(values)).encode() + values.tobytes())
+            digest.update(f"{len(values)};".encode() + values.tobytes())
         return digest.digest()
 
     def __eq__(self, other: object) -> bool:

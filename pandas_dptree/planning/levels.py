@@ -85,7 +85,7 @@ def optimal_shares(
     return _search(tree, flags, noise, loss, sensitivity, weights, objective == "worst", least_squares).copy()
 
 
-@lru_cache(maxsize=16)  # all public: each month's report has the same tree and budget, and trees may be large
+@lru_cache(maxsize=16)  # all public: a monthly report has the same tree and budget, and trees may be large
 def _search(
     tree: Tree,
     flags: tuple[bytes, ...] | None,

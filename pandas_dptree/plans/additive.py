@@ -262,7 +262,7 @@ class AdditivePlan(Measurement):
             raise ArgumentError(
                 "data",
                 "is a plan whose noise differs from node to node, which can no longer be released.",
-                hint="plan the release again: a split by level is as accurate to within 2 %.",
+                hint="plan the release again, with a split by level.",
             )
         return cls(
             tree=tree,
