@@ -27,6 +27,7 @@ from pandas_dptree.errors import ArgumentError, DPTreeError, kind_of_object, quo
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
+from pandas_dptree.output.doubtful_tables import Doubt
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed
@@ -85,11 +86,12 @@ class Origin:
 
 
 class Outcome(NamedTuple):
-    """A released table, its released totals, and the likely causes if it is nearly empty."""
+    """A released table, its released totals, the likely causes if it is nearly empty, and other doubts."""
 
     table: Any
     totals: Totals
     causes: str
+    doubts: Sequence[Doubt] = ()
 
 
 Finish = Callable[[Origin, Done], Outcome]
@@ -140,7 +142,9 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     if account is not None:
         _mark_released(account, charges, released)
     for outcome in outcomes.values():
-        warn_if_empty(released, outcome.totals, outcome.causes)
+        if not warn_if_empty(released, outcome.totals, outcome.causes):
+            for doubt in outcome.doubts:
+                warn(doubt.fact, hint=doubt.hint, released=released)
     return tables
 
 
