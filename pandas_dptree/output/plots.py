@@ -110,8 +110,8 @@ class ReleasedPlots:
         -------
         numpy.ndarray of matplotlib.axes.Axes, shape (n_levels,)
             One panel per level, each with a scale of its own, which for counts and sums includes 0. Its title
-            states the error of the level. The whiskers are the intervals of the table (``lower``, ``upper``)
-            if it has any, otherwise one standard error to each side.
+            states the error of the level. The whiskers are the intervals of what was counted (``lower``,
+            ``upper``) if the table has any, otherwise one standard error to each side.
 
             Noise helps to be among the largest. So where only the largest are drawn, the intervals of counts
             and sums are widened until all those of the level hold at once, drawn or not, with the confidence
@@ -276,9 +276,7 @@ def _describe_whiskers(shown: Shown, provenance: Mapping[str, Any], of_largest: 
         label = f"{shown.name} ± {shown.error_name}"
         remark = "noise helps to be among the largest: expect less"
     else:
-        label = " ".join(
-            f"{shown.name} with its {share_of(provenance)} interval, of what was counted".split()
-        )
+        label = " ".join(f"{shown.name} with its {share_of(provenance)} interval of what was counted".split())
         remark = "of the largest, intervals hold one by one, not at once"
         if None not in of_largest:
             remark = "of the largest, intervals hold at once\nfor all of their level, drawn or not"

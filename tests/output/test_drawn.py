@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.output.drawn import at_once, choose
@@ -86,19 +87,32 @@ def test_other_keys_begin_with_the_largest():
 # Intervals.
 
 
+def missed(draws, consistency, **loss):
+    """How often intervals miss one of the ten largest of equal leaves: widened ones, and those of the table."""
+    plan = dpt.plan(places(), confidence=0.95, consistency=consistency, **loss)
+    truth, source = np.full(NODES, 100), rng()
+    at_once = alone = 0
+    for _ in range(draws):
+        table = plan.release(truth, rng=source)
+        level, (lower, upper) = largest(table)
+        at_once += bool(((lower > 100) | (upper < 100)).any())
+        alone += bool((table["lower"].iloc[level.rows] > 100).any())
+    return at_once, alone
+
+
+@each("loss", LOSSES)
+def test_the_intervals_of_the_largest_hold_where_single_ones_do_not(loss):
+    at_once, alone = missed(6, "linear", **loss)
+    assert at_once <= 1 and alone == 6
+
+
+@pytest.mark.slow
 @each("loss", LOSSES)
 @each("consistency", ["linear", "integer"])
 def test_the_intervals_of_the_largest_hold_at_once(loss, consistency):
-    plan = dpt.plan(places(), confidence=0.95, consistency=consistency, **loss)
-    truth, source = np.full(NODES, 100), rng()
-    missed = alone = 0
-    for _ in range(40):
-        table = plan.release(truth, rng=source)
-        level, (lower, upper) = largest(table)
-        missed += bool(((lower > 100) | (upper < 100)).any())
-        alone += bool((table["lower"].iloc[level.rows] > 100).any())
-    assert missed <= 6  # 2 expected at most
-    assert alone == 40
+    at_once, alone = missed(300, consistency, **loss)
+    assert at_once <= 15  # 5 %; in 2,000 draws it was 1.1 to 2.7 %
+    assert alone >= 290
 
 
 @each("loss", LOSSES)

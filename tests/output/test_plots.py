@@ -47,7 +47,7 @@ def test_levels_shows_intervals_and_leaves_out_what_is_missing(means):
     assert dots.get_xdata().tolist() == rows["cost"].tolist()
     assert np.allclose([segment[:, 0] for segment in bars.get_segments()], rows[["cost_lower", "cost_upper"]])
     caption = means.dp.plot.levels(n=5)[-1].get_xlabel().split("\n")
-    assert caption[0] == "cost with its 90 % interval, of what was counted"
+    assert caption[0] == "cost with its 90 % interval of what was counted"
     assert "not at once" in caption[1] and "do not begin at 0" in caption[2]
     assert means.dp.plot.levels("age")[-1].get_xlabel().startswith("age")
 
