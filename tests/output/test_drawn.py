@@ -88,7 +88,7 @@ def test_other_keys_begin_with_the_largest():
 
 
 def missed(draws, consistency, **loss):
-    """How often intervals miss one of the ten largest of equal leaves: widened ones, and those of the table."""
+    """How often widened intervals, and those of the table, miss one of the ten largest of equal leaves."""
     plan = dpt.plan(places(), confidence=0.95, consistency=consistency, **loss)
     truth, source = np.full(NODES, 100), rng()
     at_once = alone = 0
