@@ -24,6 +24,7 @@ import numpy as np
 __all__ = [
     "ArgumentError",
     "CallError",
+    "ChargedError",
     "ColumnsError",
     "DPTreeError",
     "DPTreeWarning",
@@ -267,7 +268,7 @@ class InsufficientBudgetError(LedgerError):
 
 
 class RepeatedReleaseError(LedgerError):
-    """A release whose plan and note were charged to the same account before.
+    """A release that was charged to the same account before: the same plan, or one for the same table.
 
     Attributes
     ----------
@@ -289,6 +290,20 @@ class RepeatedReleaseError(LedgerError):
         self.number = number
         self.requested = requested
         self.released = released
+
+
+class ChargedError(LedgerError):
+    """A release that failed after it was charged, so that there is no table. Its cause is the failure.
+
+    Attributes
+    ----------
+    charges : tuple of Charge
+        What was charged.
+    """
+
+    def __init__(self, fact: str, *, charges: tuple[Any, ...], hint: str) -> None:
+        super().__init__(fact, hint=hint)
+        self.charges = charges
 
 
 class LedgerIntegrityError(LedgerError):

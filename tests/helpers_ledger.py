@@ -22,9 +22,12 @@ class StandIn:
     privacy_unit: object = "person"
     neighbors: str = "add_remove"
     digest: str | None = field(default=None)
-    subject: str = "counts by state"
+    subject: str | None = None
 
     def __post_init__(self):
+        if self.subject is None:
+            what = "state" if self.name == "plan" else self.name
+            object.__setattr__(self, "subject", f"counts by {what}")
         if self.digest is None:
             object.__setattr__(self, "digest", f"digest of {self.name} {self.loss} {self.delta}")
 

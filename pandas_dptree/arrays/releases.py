@@ -28,7 +28,14 @@ from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.execute import columns_of, exact_leaves, finishing_steps, measured
+from pandas_dptree.plans.execute import (
+    Levels,
+    columns_of,
+    exact_leaves,
+    finishing_steps,
+    linear_estimates,
+    measured,
+)
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -74,11 +81,12 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
         if others:  # the result also has their indices, which come from the array
             provenance["domain_source"] = "observed"
         columns = columns_of(plan.quantity.name, forest, values)
+        linear = linear_estimates({plan.quantity.name: forest}, [values], origin)
         tree = lay_out_forest(plan, array, others, columns, provenance)
-        return Outcome(tree, totals_of(tree["total"].to_dataset(), quantities), usual_causes())
+        return Outcome(tree, totals_of(tree["total"].to_dataset(), quantities), usual_causes(), linear)
 
-    n_leaves = plan.tree.n_leaves
-    return Release(plan=plan, read=read, effort=n_leaves, steps=finishing_steps({plan.quantity.name: plan}))
+    steps = finishing_steps({plan.quantity.name: plan})
+    return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=steps, form="DataTree")
 
 
 def check_array_names(array: xr.DataArray, quantity: Quantity) -> None:
@@ -112,19 +120,24 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
 
     def finish(unfinished: Mapping[Hashable, Finish], origin: Origin, done: Done) -> Outcome:
         trees: dict[Hashable, xr.DataTree] = {}
+        linear: dict[Hashable, Levels] = {}
         for name, finish_variable in unfinished.items():
             if trees:
                 done()
-            trees[name] = finish_variable(origin, done).table
+            outcome = finish_variable(origin, done)
+            trees[name] = outcome.table
+            linear |= {name: each for each in outcome.linear.values()}
         together = _merged(plan, trees, origin)
         quantities = {name: each.quantity for name, each in plan.plans.items()}
-        return Outcome(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
+        totals = totals_of(together["total"].to_dataset(), quantities)
+        return Outcome(together, totals, usual_causes(), linear)
 
     return Release(
         plan=plan,
         read=read,
         effort=sum(each.effort for each in variables.values()),
         steps=[step for each in variables.values() for step in each.steps],
+        form="DataTree",
     )
 
 

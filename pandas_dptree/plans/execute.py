@@ -37,6 +37,7 @@ __all__ = [
     "columns_of",
     "exact_leaves",
     "finishing_steps",
+    "linear_estimates",
     "measured",
     "measurement_columns",
     "prepared",
@@ -59,10 +60,11 @@ def prepared(plan: Measurement, data: Any) -> Release:
         (values,) = measured([plan], leaves, origin.source, done)
         done()
         columns = columns_of(name, plan, values)
+        linear = linear_estimates({name: plan}, [values], origin)
         del values  # measurements that the table does not show
         table = release_frame(plan._labelled, columns, plan._attrs(origin))
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
-        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes)
+        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes, linear)
 
     return Release(plan=plan, read=read, effort=plan._shape.n_leaves, steps=finishing_steps({name: plan}))
 
@@ -153,6 +155,19 @@ def unbiased(plan: Measurement, values: Measured) -> Levels:
     if plan._estimator.unbiased:
         return values.shown
     return least_squares(plan.tree, values.noisy, plan._variances)
+
+
+def linear_estimates(
+    plans: Mapping[Hashable, Measurement], values: Sequence[Measured], origin: Origin
+) -> dict[Hashable, Levels]:
+    """Return the estimates of `unbiased` that tables do not show, in column units, for a ledger to keep."""
+    if origin.charge is None:
+        return {}
+    return {
+        name: list(map(plan._in_column_units, unbiased(plan, each)))
+        for (name, plan), each in zip(plans.items(), values, strict=True)
+        if not plan._estimator.unbiased
+    }
 
 
 def _interval_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:

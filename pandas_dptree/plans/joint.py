@@ -32,6 +32,7 @@ from pandas_dptree.plans.execute import (
     columns_of,
     exact_leaves,
     finishing_steps,
+    linear_estimates,
     measured,
 )
 from pandas_dptree.plans.losses import LevelItem
@@ -262,7 +263,8 @@ class JointPlan(Plan[pd.DataFrame]):
             elif name != self.count or self.shows_count:
                 columns |= columns_of(name, plan, values[name])
         table = release_frame(self._first._labelled, columns, self._attrs(origin))
-        return Outcome(table, self._totals(values), causes_of(plans))
+        linear = linear_estimates(self.plans, list(values.values()), origin)
+        return Outcome(table, self._totals(values), causes_of(plans), linear)
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
         """Return the totals of counts and sums. Those of means do not show how many records there are."""

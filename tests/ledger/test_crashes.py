@@ -163,14 +163,18 @@ def check_after_kills(ledger, folder, n_kills, cap):
     head = ledger.verify()
     account = ledger["patients"]
     charges = {
-        number: digest for number, digest in listed(ledger, "SELECT number, digest FROM entry") if number > 2
+        number: digest
+        for number, digest in listed(
+            ledger, "SELECT number, digest FROM entry WHERE json_extract(content, '$.kind') = 'charge'"
+        )
     }
     marked = {number for (number,) in listed(ledger, "SELECT charge FROM released")}
     published = {int(path.name): path.read_text() for path in folder.iterdir() if path.name.isdigit()}
     assert account.spent.amount.loss <= account._terms.exact_cap.loss
     assert account.spent.amount.loss == len(charges) * account._terms.exact_cap.loss / round(cap * 1000)
     assert published.items() <= charges.items()
-    assert published.keys() <= marked
+    kept = {number for (number,) in listed(ledger, "SELECT charge FROM kept")}
+    assert published.keys() <= marked == kept
     lost = charges.keys() - published.keys()
     assert len(lost) <= n_kills
     for number in sorted(published)[:: max(1, len(published) // 20)]:

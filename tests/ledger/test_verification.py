@@ -15,7 +15,10 @@ from pandas_dptree.ledger.entries import canonical, digest_after
 from tests.helpers_cases import each
 from tests.helpers_ledger import StandIn, charge, create
 
-TRIGGERS = ("entry_follows", "entry_unchanged", "entry_kept", "released_unchanged", "released_kept")
+TRIGGERS = (
+    "entry_follows", "entry_unchanged", "entry_kept", "released_unchanged", "released_kept", "kept_unchanged",
+    "kept_kept",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -165,7 +168,9 @@ ALIEN = "entry {} is not one that a ledger writes"
         ([change(3, fixed_records=False, delta="1/10"), chained], ["entry 3 opens an account with parts"]),
         ([change(3, neighbors="replace"), chained], ["entry 3 opens an account with parts"]),
         ([change(3, neighbors="both"), chained], [ALIEN.format(3)]),
-        ([change(1, format=2), chained], [ALIEN.format(1)]),
+        ([change(1, format=1), chained], [ALIEN.format(1)]),
+        ([change(1, format=3), chained], [ALIEN.format(1)]),
+        ([change(1, keep_tables=1), chained], [ALIEN.format(1)]),
         (["DELETE FROM entry WHERE number = 1", chained], ["entry 1 does not state the format"]),
         (["INSERT INTO entry SELECT 10, content, digest FROM entry WHERE number = 1", chained],
          ["entry 10 states the format again"]),
