@@ -111,8 +111,8 @@ class Distribution:
         Parameters
         ----------
         confidence : float, optional
-            For example 0.95: adds ``lower`` and ``upper``, which contain all true counts of a group
-            simultaneously with this probability. At most 0.999.
+            For example 0.95: adds ``lower`` and ``upper``, which contain all true counts of a group,
+            of the values that were counted, simultaneously with this probability. At most 0.999.
 
         Returns
         -------
@@ -195,7 +195,8 @@ class Distribution:
         q : float or sequence of float
             The levels, from 0 to 1; 0.5 for the median.
         confidence : float, default 0.95
-            The probability that ``lower`` and ``upper`` contain all true quantiles of a group simultaneously.
+            The probability that ``lower`` and ``upper`` contain all true quantiles of a group, of
+            the values that were counted, simultaneously.
 
         Returns
         -------
@@ -229,7 +230,7 @@ class Distribution:
         return self._table(columns, pd.Index(share, name="q"))
 
     def plot(self, group: Any = None, *, confidence: float | None = 0.95, ax: Axes | None = None) -> Axes:
-        """Draw the cumulative counts of a group as steps, with a simultaneous band for the true ones.
+        """Draw the cumulative counts of a group as steps, and a simultaneous band of what was counted.
 
         Parameters
         ----------

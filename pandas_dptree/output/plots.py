@@ -105,8 +105,8 @@ class ReleasedPlots:
         -------
         numpy.ndarray of matplotlib.axes.Axes, shape (n_levels,)
             One panel per level, each with a scale of its own. Its title states the error of the level. The
-            whiskers are the intervals of the table (``lower``, ``upper``) if it has any, otherwise one
-            standard error to each side.
+            whiskers are the intervals of what was counted (``lower``, ``upper``) if the table has any,
+            otherwise one standard error to each side.
 
         Raises
         ------
@@ -260,7 +260,7 @@ def _describe_whiskers(shown: Shown, table: pd.DataFrame) -> str:
     """Describe the whiskers."""
     if shown.interval is None:
         return "" if shown.error is None else f"± {shown.error_name}"
-    return f"with its {share_of(provenance_of(table))} interval".replace("  ", " ")
+    return f"with its {share_of(provenance_of(table))} interval of what was counted".replace("  ", " ")
 
 
 def _describe_errors(shown: Shown, rows: IntArray) -> str:

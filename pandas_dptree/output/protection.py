@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Any, Literal
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.privacy.loss import PrivacyLoss
 
-__all__ = ["UNKNOWN_SOURCE", "hidden_in_words", "joined", "loss_in_words", "objections", "statement"]
+__all__ = [
+    "UNKNOWN_SOURCE",
+    "Aggregate",
+    "hidden_in_words",
+    "joined",
+    "loss_in_words",
+    "objections",
+    "statement",
+    "undercount",
+    "undercount_in_words",
+]
+
+Aggregate = Literal["count", "sum", "signed sum", "mean"]
+"""What a column shows of the rows of a unit; a signed sum may have negative terms."""
 
 UNKNOWN_SOURCE = "unknown"
 """The source of noise, if a plan alone tells how a table was made."""
@@ -78,6 +91,35 @@ def _unit(provenance: Mapping[str, Any]) -> str:
     if most == 1:
         return "Who is protected: each single record. Anyone with several records is protected less."
     return f"Who is protected: everyone who has at most {most} records."
+
+
+def undercount(provenance: Mapping[str, Any]) -> str:
+    """Say that the rows of a unit beyond the bound are missing in a table; empty if it has no unit."""
+    if not isinstance(unit := provenance.get("privacy_unit"), str):
+        return ""
+    kinds = [_aggregate(each) for each in _quantities(provenance).values()]
+    return undercount_in_words(list(filter(None, kinds)), unit, provenance.get("max_contributions"))
+
+
+def _aggregate(quantity: Mapping[str, Any]) -> Aggregate | None:
+    """Return what a column shows, from its provenance; None if the table does not show it."""
+    total: Aggregate = "count"
+    if isinstance(bounds := quantity.get("bounds"), list):
+        total = "signed sum" if any(isinstance(end, float) and end < 0 for end in bounds) else "sum"
+    return {"mean": "mean", "not shown": None}.get(str(quantity.get("shown")), total)
+
+
+def undercount_in_words(shown: Collection[Aggregate], unit: Hashable, most: object) -> str:
+    """Say that rows of a unit beyond `most` are in none of the `shown` numbers; empty without a unit."""
+    if unit is None:
+        return ""
+    verbs = {"count": "Counts", "sum": "Adds up", "signed sum": "Adds up", "mean": "Averages"}
+    verb = verbs[next(iter(shown))] if len({verbs[each] for each in shown}) == 1 else "Uses"
+    changes = {"signed sum": "differ", "sum": "be larger", "count": "be higher"}
+    totals = [f"real totals can {change}" for kind, change in changes.items() if kind in shown]
+    means = ["means of all rows can differ"] * ("mean" in shown)
+    rows = "row" if most == 1 else "rows"
+    return f"{verb} at most {most} {rows} of each {unit}: {joined([*totals[:1], *means])}."
 
 
 def hidden_in_words(provenance: Mapping[str, Any]) -> str:

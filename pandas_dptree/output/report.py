@@ -14,7 +14,7 @@ from pandas_dptree.errors import ArgumentError, MissingExtraError, listed, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.html_page import check_title, html_page
-from pandas_dptree.output.protection import UNKNOWN_SOURCE, joined, objections, statement
+from pandas_dptree.output.protection import UNKNOWN_SOURCE, joined, objections, statement, undercount
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
 
 __all__ = ["report_page"]
@@ -49,6 +49,7 @@ def report_page(
     body = [
         f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
         *(f'<p class="warning">{escape(line)}</p>' for line in objections(provenance)),
+        f"<p>{escape(missing)}</p>" if (missing := undercount(provenance)) else "",
         _table(released, values, rows, provenance),
         '<div class="notes">',
         *(f"<p>{escape(note)}</p>" for note in _notes(released, values, provenance)),
@@ -116,11 +117,10 @@ def _notes(released: Released, values: Sequence[Shown], provenance: Mapping[str,
         notes.append("The error of a mean is a first-order approximation, for nodes with many records.")
     if any(value.interval is not None for value in values):
         notes.append(
-            "An interval holds the true value in at least about "
-            f"{share_of(provenance) or 'a stated share'} of "
-            "all releases. This applies to each interval separately. True means: of the records as they were "
-            "counted. Intervals are cut to what is possible, so they may be a single number; they still hold "
-            "as often as stated."
+            "An interval holds the true value of what was counted in at least about "
+            f"{share_of(provenance) or 'a stated share'} of all releases. This applies to each interval "
+            "separately. Intervals are cut to what is possible, so they may be a single number; they still "
+            "hold as often as stated."
         )
     if any(np.isnan(value.numbers).any() for value in means):
         notes.append("Where a mean is missing (–), there are too few records to distinguish it from noise.")
@@ -183,7 +183,9 @@ def _table(released: Released, values: Sequence[Shown], rows: IntArray, provenan
         if value.interval is not None:
             ends = [_numbers(end[rows], digits[0]) for end in value.interval]
             cells[f"interval{place}"] = [f"{lower} to {upper}" for lower, upper in zip(*ends, strict=True)]
-            labels[f"interval{place}"] = markup(f"{share_of(provenance)} interval".strip())
+            labels[f"interval{place}"] = markup(
+                f"{share_of(provenance)} interval of what was counted".strip()
+            )
     numbers = [name for name in cells if name != "name"]
     shown = released.keys[: int(released.depth[rows].max())]
     page = (

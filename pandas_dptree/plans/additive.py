@@ -18,6 +18,7 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.plots import plot_level_errors
+from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
@@ -83,7 +84,7 @@ class AdditivePlan(Measurement):
         return "counts" if self.quantity == COUNT else f"sums of {self.quantity.column}"
 
     @property
-    def headline(self) -> str:
+    def _release_in_words(self) -> str:
         """The release in one sentence: noise, privacy loss, privacy unit, split and consistency."""
         column = self.quantity.column
         summed = "" if column is None else f" for sums of {column!r}"
@@ -94,9 +95,13 @@ class AdditivePlan(Measurement):
         )
 
     @property
+    def _aggregates(self) -> list[Aggregate]:
+        return ["count" if self.quantity == COUNT else "sum" if self.quantity.non_negative else "signed sum"]
+
+    @property
     def _remark(self) -> str:
-        """How close the plan is to the best possible plan."""
-        return self.gap_reason
+        """How close the plan is to the best possible plan, if that is known."""
+        return "" if self.gap is None else self.gap_reason
 
     @property
     def mechanism_name(self) -> str:

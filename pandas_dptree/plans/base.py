@@ -16,6 +16,7 @@ from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Source
 from pandas_dptree.old_names import with_old_names
+from pandas_dptree.output.protection import Aggregate, undercount_in_words
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
 from pandas_dptree.plans.options import RUNNING, Running, takes
@@ -148,8 +149,19 @@ class Plan(ABC, Generic[Released]):
 
     @property
     @abstractmethod
+    def _release_in_words(self) -> str:
+        """The release in one sentence, without a full stop."""
+
+    @property
     def headline(self) -> str:
-        """The release in one sentence."""
+        """The release in one sentence; with a privacy unit, a second says that real totals can be higher."""
+        undercount = undercount_in_words(self._aggregates, self.privacy_unit, self.max_contributions)
+        return ". ".join(filter(None, [self._release_in_words, undercount.rstrip(".")]))
+
+    @property
+    def _aggregates(self) -> Collection[Aggregate]:
+        """What is computed from the rows of a unit that are counted."""
+        return ["count"]
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:

@@ -306,7 +306,7 @@ class DistributionPlan(Plan[Distribution]):
         return f"distribution of {self.bins.column}"
 
     @property
-    def headline(self) -> str:
+    def _release_in_words(self) -> str:
         """The release in one sentence."""
         return (
             f"Plan of the distribution of {self.bins.column!r} in {self.bins.n_bins} bins: "

@@ -345,7 +345,7 @@ class ImplicitPlan(Plan[pd.DataFrame]):
         ]
 
     @property
-    def headline(self) -> str:
+    def _release_in_words(self) -> str:
         """The release in one sentence."""
         if isinstance(self.tree, PrivateKeys):
             what = f"private keys {listed(self.tree.columns)}"

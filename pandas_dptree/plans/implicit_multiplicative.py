@@ -145,7 +145,7 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan):
         return cls(tree=hierarchy, mechanism=cls._guarantee(data), **common)
 
     @property
-    def headline(self) -> str:
+    def _release_in_words(self) -> str:
         """The release in one sentence."""
         return (
             f"Plan of large nodes by prefixes of {self.tree.column!r}, and {self._guarantee_sentence}. "

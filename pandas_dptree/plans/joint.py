@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,6 +22,7 @@ from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.empty_tables import Totals, totals_of
 from pandas_dptree.output.frames import check_names, release_frame
 from pandas_dptree.output.progress import Done
+from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
@@ -193,7 +195,7 @@ class JointPlan(Plan[pd.DataFrame]):
         )
 
     @property
-    def headline(self) -> str:
+    def _release_in_words(self) -> str:
         """The release in one sentence: quantities and their parts of the loss, noise, and the whole loss."""
         parts = ", ".join(
             f"{name} ({plan.loss.in_words if plan._spends else 'public'})"
@@ -203,6 +205,13 @@ class JointPlan(Plan[pd.DataFrame]):
             f"Plan for {parts} together: {self.mechanism_name} noise, {self.protection}"
             f"{source_in_words(self._first.domain)}"
         )
+
+    @property
+    def _aggregates(self) -> list[Aggregate]:
+        shown = {name: self._shown(name) for name in self.plans}
+        means: list[Aggregate] = ["mean"] * ("mean" in shown.values())
+        totals = [self.plans[name]._aggregates for name, how in shown.items() if how in ("count", "sum")]
+        return [*means, *itertools.chain(*totals)]
 
     @property
     def _rows_in_words(self) -> str:

@@ -104,7 +104,7 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
         return Outcome(table, self._total_of(table), causes)
 
     @property
-    def headline(self) -> str:
+    def _release_in_words(self) -> str:
         """The release in one sentence."""
         return f"Plan of {self._guarantee_sentence}{source_in_words(self.domain)}"
 

@@ -214,10 +214,10 @@ class PlanOptions(TypedDict, total=False):
             None,
             "float",
             "The confidence level, for example 0.95, of the intervals to add.",
-            "Their ends ``lower`` and ``upper`` hold the true value with this probability. With private "
-            "keys, implicit trees and Gaussian noise: the probability, by default 0.95, with which the "
-            "column ``error_bound`` holds in all rows together; bounds of truncated Laplace noise are "
-            "certain.",
+            "Their ends ``lower`` and ``upper`` hold the true value of what was counted with this "
+            "probability. With private keys, implicit trees and Gaussian noise: the probability, by default "
+            "0.95, with which the column ``error_bound`` holds in all rows together; bounds of truncated "
+            "Laplace noise are certain.",
             flag="--confidence",
             metavar="P",
         ),

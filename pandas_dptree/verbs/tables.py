@@ -136,7 +136,8 @@ def tree_sums(
     Notes
     -----
     A row that lacks one of the values is dropped from all sums, like a row outside the domain. NaN is a
-    missing value; infinite values are clipped. Intervals hold the true sum of the clipped and rounded values.
+    missing value; infinite values are clipped. Intervals hold the true sum of what was
+    counted: of the clipped and rounded values.
 
     **Privacy**: as for `tree_counts`. All columns together spend the stated loss once.
 
@@ -197,9 +198,10 @@ def tree_means(
     standard error: the quotient would be noise, and its error unknown.
 
     The interval surrounds the unbiased estimates, by a method that needs no large count (Fieller, "Some
-    problems in interval estimation", 1954). It is never missing, and holds the true mean of the clipped
-    values with the stated probability in every node that has records; where little is known of the count, it
-    is as wide as the bounds. Among only the nodes that show a mean, the probability can be slightly lower.
+    problems in interval estimation", 1954). It is never missing, and holds the true mean of what was
+    counted, the clipped values, with the stated probability in every node that has records; where little is
+    known of the count, it is as wide as the bounds. Among only the nodes that show a mean, the probability
+    can be slightly lower.
 
     A row that lacks one of the values is dropped, like a row outside the domain. So `known` must count only
     rows without missing values: a published count of all rows makes the means wrong.

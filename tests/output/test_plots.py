@@ -45,7 +45,7 @@ def test_levels_shows_intervals_and_leaves_out_what_is_missing(means):
     dots, _, (bars,) = axes[2].containers[0]
     assert dots.get_xdata().tolist() == rows["cost"].tolist()
     assert np.allclose([segment[:, 0] for segment in bars.get_segments()], rows[["cost_lower", "cost_upper"]])
-    assert axes[-1].get_xlabel() == "cost with its 90 % interval"
+    assert axes[-1].get_xlabel() == "cost with its 90 % interval of what was counted"
     assert means.dp.plot.levels("age")[-1].get_xlabel().startswith("age")
 
 

@@ -62,7 +62,8 @@ def test_a_page_of_means_shows_what_was_chosen(means):
         "This page leaves out clinic (678 rows), for which the table is too long.",
     )
     assert tree.find("body").find(".//thead//th").text == "region → district"
-    assert "in at least about 90 % of all releases" in text
+    assert "90 % interval of what was counted" in text
+    assert "the true value of what was counted in at least about 90 % of all releases" in text
     assert "they may be a single number" in text
     assert "first-order approximation" in text
     assert any(row[1] == "–" for row in rows)
@@ -158,6 +159,44 @@ def test_protection_in_words(visits, clinics, options, words):
     page = table.dp.to_html()
     assert words in text_of(page)[1]
     assert "protects nobody" not in page
+
+
+COST = {"bounds": (0, 500)}
+
+
+@each(
+    "release, words",
+    [
+        ("count", "Counts at most 3 rows of each person: real totals can be higher."),
+        (dpt.sum("cost", **COST), "Adds up at most 3 rows of each person: real totals can be larger."),
+        (dpt.sum("cost", bounds=(-1, 9)), "Adds up at most 3 rows of each person: real totals can differ."),
+        (dpt.mean("cost", **COST), "Averages at most 3 rows of each person: means of all rows can differ."),
+    ],
+)
+def test_missing_rows_are_said_above_the_table_and_in_the_headline(visits, clinics, release, words):
+    regions = dpt.Domain.from_frame(clinics[["region"]].drop_duplicates(), by=["region"])
+    unit = {"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 3}
+    plan = dpt.plan_agg(regions, {"n": release}, **unit)
+    assert plan.headline.endswith(f". {words[:-1]}") and repr(plan).startswith(plan.headline)
+    _, text = text_of(plan.release(visits).dp.to_html())
+    assert text.index(words) < text.index("total")
+
+
+def test_several_numbers_of_one_row_and_of_rows_without_a_unit(visits, clinics):
+    regions = dpt.Domain.from_frame(clinics[["region"]].drop_duplicates(), by=["region"])
+    values = {"n": "count", "sum": dpt.sum("age", bounds=(0, 99)), "mean": dpt.mean("cost", **COST)}
+    unit = {"epsilon": 1.0, "privacy_unit": "person", "max_contributions": 1}
+    words = "Uses at most 1 row of each person: real totals can be larger and means of all rows can differ"
+    plan = dpt.plan_agg(regions, values, **unit)
+    assert plan.headline.endswith(words) and words in plan.release(visits).dp.to_html()
+    rows = dpt.plan(regions, epsilon=1.0)
+    assert "at most" not in rows.headline and "real totals" not in rows.release(visits).dp.to_html()
+
+
+def test_missing_rows_are_said_on_pages_of_private_keys(visits):
+    unit = {"epsilon": 1.0, "delta": 1e-6, "privacy_unit": "person", "max_contributions": 2}
+    found = visits.dp.tree_counts(["region"], private_keys=["region"], **unit)
+    assert "Counts at most 2 rows of each person: real totals can be higher." in found.dp.to_html()
 
 
 def test_a_rho_with_a_delta_in_words(counts):

@@ -41,6 +41,15 @@ def test_it_says_what_it_costs_and_whom_it_protects(plan):
 
 
 @every_kind
+def test_with_a_unit_it_says_that_rows_may_be_missing(plan):
+    people = dataclasses.replace(plan, privacy_unit="person") if "plans" not in vars(plan) else None
+    if people is not None:
+        words = "Counts at most 1 row of each person: real totals can be higher"
+        assert people.headline == f"{plan.headline.replace('each row', 'each person')}. {words}"
+    assert "real totals" not in plan.headline
+
+
+@every_kind
 def test_alternatives_stand_side_by_side(plan):
     table = plan.compare()
     assert isinstance(table, pd.DataFrame) and len(table) > 1 and table.index.is_unique
