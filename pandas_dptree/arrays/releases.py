@@ -120,13 +120,14 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
 
     def finish(unfinished: Mapping[Hashable, Finish], origin: Origin, done: Done) -> Outcome:
         trees: dict[Hashable, xr.DataTree] = {}
-        linear: dict[Hashable, Levels] = {}
+        linear: dict[str, Levels] = {}
         for name, finish_variable in unfinished.items():
             if trees:
                 done()
             outcome = finish_variable(origin, done)
             trees[name] = outcome.table
-            linear |= {name: each for each in outcome.linear.values()}
+            for levels in outcome.linear.values():
+                linear[str(name)] = levels
         together = _merged(plan, trees, origin)
         quantities = {name: each.quantity for name, each in plan.plans.items()}
         totals = totals_of(together["total"].to_dataset(), quantities)

@@ -77,7 +77,7 @@ class Output:
     """
 
     table: Any
-    linear: Mapping[Hashable, Sequence[npt.NDArray[Any]]]
+    linear: Mapping[str, Sequence[npt.NDArray[Any]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

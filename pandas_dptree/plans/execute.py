@@ -159,12 +159,12 @@ def unbiased(plan: Measurement, values: Measured) -> Levels:
 
 def linear_estimates(
     plans: Mapping[Hashable, Measurement], values: Sequence[Measured], origin: Origin
-) -> dict[Hashable, Levels]:
+) -> dict[str, Levels]:
     """Return the estimates of `unbiased` that tables do not show, in column units, for a ledger to keep."""
     if origin.charge is None:
         return {}
     return {
-        name: list(map(plan._in_column_units, unbiased(plan, each)))
+        str(name): list(map(plan._in_column_units, unbiased(plan, each)))
         for (name, plan), each in zip(plans.items(), values, strict=True)
         if not plan._estimator.unbiased
     }

@@ -105,7 +105,7 @@ class Outcome(NamedTuple):
     table: Any
     totals: Totals
     causes: str
-    linear: Mapping[Hashable, Sequence[Any]] = MappingProxyType({})
+    linear: Mapping[str, Sequence[Any]] = MappingProxyType({})
 
 
 Finish = Callable[[Origin, Done], Outcome]

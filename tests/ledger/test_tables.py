@@ -18,9 +18,7 @@ from pandas_dptree.ledger import tables
 from pandas_dptree.ledger.tables import kept_output
 from pandas_dptree.output.distribution import Distribution
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
-from tests.helpers_ledger import create
-from tests.ledger.test_crashes import forked, killed_at
-from tests.ledger.test_verification import change, edited, problems
+from tests.helpers_ledger import change, create, edited, forked, killed_at, problems
 
 NOTE = "2026-03"
 ROWS = {"account": "patients", "privacy_unit": dpt.ROWS, "epsilon": 100.0, "delta": 0.1}
