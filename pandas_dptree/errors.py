@@ -324,8 +324,8 @@ class LedgerIntegrityError(LedgerError):
 class DPTreeWarning(UserWarning):
     """A valid release that is probably not what the user wanted.
 
-    Given for a table that is nearly empty, for a privacy loss that protects nobody, and for a released table
-    that is used as records. Computed from arguments and released numbers alone.
+    Given for a table that is nearly empty or doubtful in other ways, for a privacy loss that protects nobody,
+    and for a released table that is used as records. Computed from arguments and released numbers alone.
 
     Attributes
     ----------

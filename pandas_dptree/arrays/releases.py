@@ -28,8 +28,8 @@ from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import (
-    Levels,
     columns_of,
     exact_leaves,
     finishing_steps,
@@ -83,7 +83,9 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
         columns = columns_of(plan.quantity.name, forest, values)
         linear = linear_estimates({plan.quantity.name: forest}, [values], origin)
         tree = lay_out_forest(plan, array, others, columns, provenance)
-        return Outcome(tree, totals_of(tree["total"].to_dataset(), quantities), usual_causes(), linear)
+        doubts = doubts_of({plan.quantity.name: (forest, values)}, plan.domain)
+        totals = totals_of(tree["total"].to_dataset(), quantities)
+        return Outcome(tree, totals, usual_causes(), doubts, linear)
 
     steps = finishing_steps({plan.quantity.name: plan})
     return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=steps, form="DataTree")
@@ -119,19 +121,17 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
         return partial(finish, {name: each.read(resources) for name, each in variables.items()})
 
     def finish(unfinished: Mapping[Hashable, Finish], origin: Origin, done: Done) -> Outcome:
-        trees: dict[Hashable, xr.DataTree] = {}
-        linear: dict[str, Levels] = {}
+        parts: dict[Hashable, Outcome] = {}
         for name, finish_variable in unfinished.items():
-            if trees:
+            if parts:
                 done()
-            outcome = finish_variable(origin, done)
-            trees[name] = outcome.table
-            for levels in outcome.linear.values():
-                linear[str(name)] = levels
-        together = _merged(plan, trees, origin)
+            parts[name] = finish_variable(origin, done)
+        together = _merged(plan, {name: part.table for name, part in parts.items()}, origin)
         quantities = {name: each.quantity for name, each in plan.plans.items()}
         totals = totals_of(together["total"].to_dataset(), quantities)
-        return Outcome(together, totals, usual_causes(), linear)
+        doubts = [doubt for part in parts.values() for doubt in part.doubts]
+        linear = {str(name): each for name, part in parts.items() for each in part.linear.values()}
+        return Outcome(together, totals, usual_causes(), doubts, linear)
 
     return Release(
         plan=plan,

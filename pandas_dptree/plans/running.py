@@ -39,6 +39,7 @@ from pandas_dptree.errors import (
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
+from pandas_dptree.output.doubtful_tables import Doubt
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed, Kept, Output
@@ -97,7 +98,7 @@ class Origin:
 
 
 class Outcome(NamedTuple):
-    """A released table, its released totals, and the likely causes if it is nearly empty.
+    """A released table, its released totals, the likely causes if it is nearly empty, and other doubts.
 
     `linear` has the linear estimates of quantities of which the table shows others, if a ledger keeps them.
     """
@@ -105,6 +106,7 @@ class Outcome(NamedTuple):
     table: Any
     totals: Totals
     causes: str
+    doubts: Sequence[Doubt] = ()
     linear: Mapping[str, Sequence[Any]] = MappingProxyType({})
 
 
@@ -177,7 +179,9 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
         _keep(account, outputs, released)
     _warn_of_kept(kept, released)
     for outcome in outcomes.values():
-        warn_if_empty(released, outcome.totals, outcome.causes)
+        if not warn_if_empty(released, outcome.totals, outcome.causes):
+            for doubt in outcome.doubts:
+                warn(doubt.fact, hint=doubt.hint, released=released)
     return tables
 
 
