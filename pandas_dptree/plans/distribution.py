@@ -32,6 +32,7 @@ from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.level_losses import NOTHING
+from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
 __all__ = ["DistributionPlan"]
@@ -107,18 +108,25 @@ class DistributionPlan(Plan[Distribution]):
             )
 
     @property
+    def _sensitivity(self) -> Sensitivity:
+        return self.strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+
+    @property
+    def _all_scales(self) -> npt.NDArray[np.float64]:
+        """The noise scales of all levels of groups together."""
+        return np.tile(self.strategy.noise_scales, len(self.totals))
+
+    @property
     def _keeps_to_loss(self) -> bool:
         """Whether all levels of groups together keep to the loss."""
-        scales = np.tile(self.strategy.noise_scales, len(self.totals))
-        sensitivity = self.strategy.sensitivity(
-            neighbors=self.neighbors, max_contributions=self.max_contributions
-        )
-        return self.strategy.noise.keeps_to(self.loss, sensitivity, scales)
+        return self.strategy.noise.keeps_to(self.loss, self._sensitivity, self._all_scales)
+
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.strategy.noise.delta(epsilon, self._all_scales, self._sensitivity)
 
     def _loss_items(self) -> list[LevelItem]:
         strategy = self.strategy
-        moved = strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
-        spent = [strategy.noise.level_loss(scale, moved) for scale in strategy.noise_scales]
+        spent = [strategy.noise.level_loss(scale, self._sensitivity) for scale in strategy.noise_scales]
         if len(spent) == 1:
             return [LevelItem(name, spent[0]) for name in self.level_names]
         return [

@@ -153,6 +153,9 @@ class ImplicitPlan(Plan[pd.DataFrame]):
             *([] if selection == NOTHING else [LevelItem("thresholds", selection)]),
         ]
 
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.noise.delta(epsilon, neighbors=self.neighbors, max_contributions=self.max_contributions)
+
     @property
     def n_public(self) -> int:
         """Number of levels whose nodes are all shown; the root is one of them."""

@@ -160,6 +160,10 @@ class JointPlan(Plan[pd.DataFrame]):
             item._replace(quantity=name) for name, plan in self.plans.items() for item in plan.losses.items
         ]
 
+    def _certified_delta(self, epsilon: float) -> float:
+        spending = [plan for plan in self.plans.values() if plan._spends]
+        return joint_delta(epsilon, spending) if spending else 0.0
+
     @property
     def _first(self) -> AdditivePlan:
         return next(iter(self.plans.values()))
