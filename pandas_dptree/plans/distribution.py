@@ -23,6 +23,7 @@ from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.doubtful_tables import Doubt, Level, empty_values
 from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
@@ -179,9 +180,10 @@ class DistributionPlan(Plan[Distribution]):
             return partial(finish, exact(resources))
 
         def finish(counts: IntArray, origin: Origin, done: Done) -> Outcome:
-            released = self._released(counts, origin, done)
+            estimates = self._estimates(counts, origin, done)
+            released = self._distribution(estimates, origin)
             disjoint = slice(len(self.totals[0]))  # the first level, which holds all records
-            return Outcome(released, totals_of_groups(released, disjoint), causes)
+            return Outcome(released, totals_of_groups(released, disjoint), causes, self._doubts(estimates))
 
         sizes = [len(totals) for totals in self.totals]
         measuring = [
@@ -189,8 +191,8 @@ class DistributionPlan(Plan[Distribution]):
         ]
         return Release(plan=self, read=read, effort=sizes[-1], steps=measuring)
 
-    def _released(self, counts: IntArray, origin: Origin, done: Done) -> Distribution:
-        """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
+    def _estimates(self, counts: IntArray, origin: Origin, done: Done) -> list[FloatArray]:
+        """Estimate the cumulative counts of all groups by level. Exact counts do not leave this function."""
         levels = [counts]
         if self.domain is not None:
             tree = self.domain.tree
@@ -201,6 +203,22 @@ class DistributionPlan(Plan[Distribution]):
             if estimates:
                 done()
             estimates.append(self.strategy.estimates(exact, totals, origin.source))
+        return estimates
+
+    def _doubts(self, estimates: Sequence[FloatArray]) -> list[Doubt]:
+        """Say what is doubtful about the numbers of records of the groups."""
+        if self.domain is None:
+            return []
+        first, last = np.array([0]), np.array([self.bins.n_bins])
+        variance = self.strategy.range_variances(first, last, known_total=False)
+        groups = [
+            Level(level[:, -1], np.where(totals < 0, variance, 0.0))
+            for level, totals in zip(estimates, self.totals, strict=True)
+        ]
+        return empty_values(self.domain, groups)
+
+    def _distribution(self, estimates: Sequence[FloatArray], origin: Origin) -> Distribution:
+        """Make the released distribution of the groups that a table shows."""
         return Distribution(
             bins=self.bins,
             groups=self._groups,
