@@ -29,6 +29,7 @@ from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
+from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed
 from pandas_dptree.plans.options import RUNNING, with_defaults
 
@@ -133,6 +134,7 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
         while unfinished:
             name, finish = unfinished.pop(0)  # so that exact values are freed one by one
             outcomes[name] = finish(Origin(rng, charges.get(name)), done)
+            state_digest(outcomes[name].table)
             if unfinished:
                 done()
     tables = {name: outcome.table for name, outcome in outcomes.items()}
