@@ -20,7 +20,7 @@ PLACES = pd.DataFrame(
 KEYS = ["state", "county"]
 
 
-def stated(table):
+def told(table):
     """What a table states of how it was made, without the digest of its values."""
     provenance = table.attrs["dp"]
     provenance = json.loads(provenance) if isinstance(provenance, str) else provenance

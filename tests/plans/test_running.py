@@ -15,7 +15,7 @@ from pandas_dptree.plans.charging import Charge, Chargeable
 from pandas_dptree.plans.running import Release, carry_out
 from tests.helpers_cases import each
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
-from tests.helpers_output import stated
+from tests.helpers_output import told
 from tests.helpers_privacy import LOSS
 
 NOTE = "2026-03"
@@ -161,7 +161,7 @@ def test_the_table_names_its_charge(plan):
     released = plan.release(RECORDS, ledger=Account(), note=NOTE)
     table = released.histogram() if isinstance(released, dpt.Distribution) else released
     ledger = {"account": "patients", "charge": 7, "digest": "ab" * 32}
-    assert stated(table) == {**plan.provenance(), "ledger": ledger}
+    assert told(table) == {**plan.provenance(), "ledger": ledger}
     assert table.attrs["dp"]["table_digest"] == table_digest(table)
     assert NOTE not in repr(table.attrs)  # a note may be internal
 
