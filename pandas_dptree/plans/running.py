@@ -32,7 +32,7 @@ from pandas_dptree.output.progress import Done, Step, progress_bar
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed
 from pandas_dptree.plans.options import RUNNING, with_defaults
 
-__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out"]
+__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out", "checked_folder"]
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -115,7 +115,7 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     running = with_defaults(RUNNING, options)
     rng, account = running["rng"], _account(running)
     origin = Origin(rng)
-    resources = Resources(origin.source, _checked_folder(running["temp_folder"]))
+    resources = Resources(origin.source, checked_folder(running["temp_folder"]))
     requested = datetime.now(UTC)
     plans: dict[Hashable, Costed] = {name: each.plan for name, each in releases.items()}
     charging: dict[str, Any] = {"note": running["note"], "allow_repeat": running["allow_repeat"]}
@@ -157,7 +157,7 @@ def _mark_released(account: Chargeable, charges: Mapping[Hashable, Charge], rele
         )
 
 
-def _checked_folder(folder: Any) -> str | None:
+def checked_folder(folder: Any) -> str | None:
     """Check that temporary files can be written to a folder."""
     if folder is None:
         return None
