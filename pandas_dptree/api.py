@@ -41,6 +41,7 @@ from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePl
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.losses import Losses
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.secret_check import SecretCheck
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
@@ -79,6 +80,7 @@ __all__ = [
     "Plan",
     "PrivacyLoss",
     "RepeatedReleaseError",
+    "Risk",
     "SecretCheck",
     "SparseVector",
     "Tree",

@@ -24,6 +24,7 @@ import numpy as np
 __all__ = [
     "ArgumentError",
     "CallError",
+    "ChargedError",
     "ColumnsError",
     "DPTreeError",
     "DPTreeWarning",
@@ -267,7 +268,7 @@ class InsufficientBudgetError(LedgerError):
 
 
 class RepeatedReleaseError(LedgerError):
-    """A release whose plan and note were charged to the same account before.
+    """A release that was charged to the same account before: the same plan, or one for the same table.
 
     Attributes
     ----------
@@ -291,6 +292,20 @@ class RepeatedReleaseError(LedgerError):
         self.released = released
 
 
+class ChargedError(LedgerError):
+    """A release that failed after it was charged, so that there is no table. Its cause is the failure.
+
+    Attributes
+    ----------
+    charges : tuple of Charge
+        What was charged.
+    """
+
+    def __init__(self, fact: str, *, charges: tuple[Any, ...], hint: str) -> None:
+        super().__init__(fact, hint=hint)
+        self.charges = charges
+
+
 class LedgerIntegrityError(LedgerError):
     """A ledger whose entries, sums or chain of digests contradict each other.
 
@@ -309,8 +324,8 @@ class LedgerIntegrityError(LedgerError):
 class DPTreeWarning(UserWarning):
     """A valid release that is probably not what the user wanted.
 
-    Given for a table that is nearly empty, for a privacy loss that protects nobody, and for a released table
-    that is used as records. Computed from arguments and released numbers alone.
+    Given for a table that is nearly empty or doubtful in other ways, for a privacy loss that protects nobody,
+    and for a released table that is used as records. Computed from arguments and released numbers alone.
 
     Attributes
     ----------

@@ -28,7 +28,14 @@ from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.execute import columns_of, exact_leaves, finishing_steps, measured
+from pandas_dptree.plans.doubts import doubts_of
+from pandas_dptree.plans.execute import (
+    columns_of,
+    exact_leaves,
+    finishing_steps,
+    linear_estimates,
+    measured,
+)
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -74,11 +81,14 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
         if others:  # the result also has their indices, which come from the array
             provenance["domain_source"] = "observed"
         columns = columns_of(plan.quantity.name, forest, values)
+        linear = linear_estimates({plan.quantity.name: forest}, [values], origin)
         tree = lay_out_forest(plan, array, others, columns, provenance)
-        return Outcome(tree, totals_of(tree["total"].to_dataset(), quantities), usual_causes())
+        doubts = doubts_of({plan.quantity.name: (forest, values)}, plan.domain)
+        totals = totals_of(tree["total"].to_dataset(), quantities)
+        return Outcome(tree, totals, usual_causes(), doubts, linear)
 
-    n_leaves = plan.tree.n_leaves
-    return Release(plan=plan, read=read, effort=n_leaves, steps=finishing_steps({plan.quantity.name: plan}))
+    steps = finishing_steps({plan.quantity.name: plan})
+    return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=steps, form="DataTree")
 
 
 def check_array_names(array: xr.DataArray, quantity: Quantity) -> None:
@@ -111,20 +121,24 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
         return partial(finish, {name: each.read(resources) for name, each in variables.items()})
 
     def finish(unfinished: Mapping[Hashable, Finish], origin: Origin, done: Done) -> Outcome:
-        trees: dict[Hashable, xr.DataTree] = {}
+        parts: dict[Hashable, Outcome] = {}
         for name, finish_variable in unfinished.items():
-            if trees:
+            if parts:
                 done()
-            trees[name] = finish_variable(origin, done).table
-        together = _merged(plan, trees, origin)
+            parts[name] = finish_variable(origin, done)
+        together = _merged(plan, {name: part.table for name, part in parts.items()}, origin)
         quantities = {name: each.quantity for name, each in plan.plans.items()}
-        return Outcome(together, totals_of(together["total"].to_dataset(), quantities), usual_causes())
+        totals = totals_of(together["total"].to_dataset(), quantities)
+        doubts = [doubt for part in parts.values() for doubt in part.doubts]
+        linear = {str(name): each for name, part in parts.items() for each in part.linear.values()}
+        return Outcome(together, totals, usual_causes(), doubts, linear)
 
     return Release(
         plan=plan,
         read=read,
         effort=sum(each.effort for each in variables.values()),
         steps=[step for each in variables.values() for step in each.steps],
+        form="DataTree",
     )
 
 

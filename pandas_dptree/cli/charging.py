@@ -32,7 +32,8 @@ def running_options(arguments: argparse.Namespace) -> Running:
     """Return how a command releases: its bar, its temporary files, and the account it charges, if any."""
     running: Running = {"progress": arguments.progress, "temp_folder": arguments.temp_folder}
     if arguments.ledger is None:
-        given = {name: getattr(arguments, name) for name in ("account", "part", "note", "allow_repeat")}
+        names = ("account", "part", "note", "name", "allow_repeat")
+        given = {name: getattr(arguments, name) for name in names}
         for name, value in given.items():
             if value is not None and value is not False:
                 raise ArgumentError(name, "has no meaning without --ledger.", hint="add --ledger FILE.")
@@ -48,6 +49,7 @@ def running_options(arguments: argparse.Namespace) -> Running:
         **running,
         "ledger": account if arguments.part is None else account.part(arguments.part),
         "note": arguments.note,
+        "name": arguments.name,
         "allow_repeat": arguments.allow_repeat,
     }
 

@@ -32,9 +32,11 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 __all__ = [
+    "MISSING",
     "Cells",
     "decode",
     "decode_arrow",
@@ -43,7 +45,11 @@ __all__ = [
     "encode",
     "encode_value",
     "is_plain_text",
+    "kind_of_missing",
+    "name_of_text",
+    "numbered_text",
     "printable",
+    "text_dtype",
 ]
 
 Cells: TypeAlias = list[str | None]
@@ -69,7 +75,8 @@ _PERIODS: Final = re.compile(r"period\[.+\]", re.IGNORECASE)
 
 _UNSAFE: Final = re.compile("[\x00\ud800-\udfff]")
 
-_MISSING: Final[dict[str, Any]] = {"NaN": math.nan, "None": None, "NA": pd.NA, "NaT": pd.NaT}
+MISSING: Final[dict[str, Any]] = {"NaN": math.nan, "None": None, "NA": pd.NA, "NaT": pd.NaT}
+"""The values for what is missing, by their names in files."""
 
 _VALUES: Final[dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]]] = {
     float: ("float", repr, float),
@@ -92,10 +99,7 @@ def encode(column: pd.Series) -> tuple[Any, Cells]:
         return _encode_objects(column.tolist())
     if isinstance(dtype, pd.StringDtype):
         missing: Any = None
-        name = "str" if dtype.na_value is np.nan else "string"
-        if _text_dtype(name) != dtype:
-            name = f"{name}[{dtype.storage}]"
-        return _encode_text(name, column.to_numpy(dtype=object, na_value=missing).tolist())
+        return _encode_text(name_of_text(dtype), column.to_numpy(dtype=object, na_value=missing).tolist())
     if isinstance(dtype, pd.IntervalDtype):
         return _encode_intervals(column.array)
     if isinstance(dtype, pd.ArrowDtype):
@@ -114,7 +118,7 @@ def decode(kind: Any, cells: Cells) -> pd.Series:
         (restore,) = (restore for name, restore in _DECODERS.items() if name in kind)
         return restore(kind, cells)
     if is_plain_text(kind):
-        dtype = _text_dtype(kind)
+        dtype = text_dtype(kind)
         texts = cells if isinstance(dtype, pd.StringDtype) else [math.nan if c is None else c for c in cells]
         return pd.Series(texts, dtype=dtype)
     if kind in _NUMPY_NUMBERS or kind in _MASKED_NUMBERS:
@@ -127,12 +131,22 @@ def decode_arrow(kind: Any, cells: Any) -> pd.Series:
     """Restore a column from texts in an array of pyarrow, as `decode` does from a list."""
     if kind in ("int64", "float64") and not (kind == "int64" and cells.null_count):
         return pd.Series(cells.cast(importlib.import_module("pyarrow").type_for_alias(kind)).to_numpy(False))
-    if is_plain_text(kind) and getattr(dtype := _text_dtype(kind), "storage", None) == "pyarrow":
+    if is_plain_text(kind) and getattr(dtype := text_dtype(kind), "storage", None) == "pyarrow":
         return pd.Series(dtype.__from_arrow__(cells))
     distinct = cells.dictionary_encode()
     texts = distinct.dictionary.to_pylist()
     codes = distinct.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     return decode(kind, [*texts, None] if cells.null_count else texts).take(codes).reset_index(drop=True)
+
+
+def numbered_text(array: Any) -> tuple[npt.NDArray[np.intp], list[str]]:
+    """Number the texts of an array in the order of their first occurrence, -1 if missing; and list them."""
+    if getattr(array.dtype, "storage", None) == "pyarrow":
+        codes, distinct = array.factorize()
+        return codes, distinct.to_numpy(dtype=object).tolist()
+    place: dict[str, int] = {}  # pandas up to 3.0.0 would cut texts at a NUL
+    codes = [place.setdefault(text, len(place)) if type(text) is str else -1 for text in array.tolist()]
+    return np.array(codes, dtype=np.intp), list(place)
 
 
 def is_plain_text(kind: Any) -> bool:
@@ -202,7 +216,13 @@ def _taken(cells: Sequence[str | None], codes: Any) -> Cells:
     return np.array([*cells, None], dtype=object)[codes].tolist()  # type: ignore[no-any-return]
 
 
-def _text_dtype(name: str) -> Any:
+def name_of_text(dtype: Any) -> str:
+    """Return the name of a type of text of pandas, from which `text_dtype` restores it."""
+    name = "str" if dtype.na_value is np.nan else "string"
+    return name if text_dtype(name) == dtype else f"{name}[{dtype.storage}]"
+
+
+def text_dtype(name: str) -> Any:
     """Return the type of text: that of pandas with nan for missing, that with NA, or objects."""
     match = _STRINGS.fullmatch(name)
     if match is None:
@@ -334,13 +354,13 @@ def _decode_categories(kind: dict[str, Any], cells: Cells) -> pd.Series:
 
 
 def _encode_objects(values: list[Any]) -> tuple[Any, Cells]:
-    if {_kind_of_missing(value) for value in values if type(value) is not str} <= {"NaN"}:
+    if {kind_of_missing(value) for value in values if type(value) is not str} <= {"NaN"}:
         return _encode_text("object", [value if type(value) is str else None for value in values])
     cells: Cells = []
     found: dict[str, tuple[str, Any]] = {}  # by their JSON, which differs for 1 and True
     taken, missing = set[str](), set[str]()
     for value in values:
-        if (absent := _kind_of_missing(value)) is not None:
+        if (absent := kind_of_missing(value)) is not None:
             missing.add(absent)
             cells.append(None)
             continue
@@ -357,7 +377,7 @@ def _encode_objects(values: list[Any]) -> tuple[Any, Cells]:
 
 def _decode_objects(kind: dict[str, Any], cells: Cells) -> pd.Series:
     values = {cell: decode_value(encoded) for cell, encoded in kind["objects"]}
-    values[None] = _MISSING[kind["missing"]]
+    values[None] = MISSING[kind["missing"]]
     column = np.empty(len(cells), dtype=object)
     for row, cell in enumerate(cells):
         column[row] = values[cell]
@@ -382,10 +402,11 @@ def _decode_arrow(kind: dict[str, Any], cells: Cells) -> Any:
     return pd.Series(pd.arrays.ArrowExtensionArray(arrow.chunked_array([native])))
 
 
-def _kind_of_missing(value: object) -> str | None:
+def kind_of_missing(value: object) -> str | None:
+    """Return the name in `MISSING` of a missing value; None for any other value."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else None
-    return next((name for name, missing in _MISSING.items() if value is missing), None)
+    return next((name for name, missing in MISSING.items() if value is missing), None)
 
 
 _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {

@@ -35,8 +35,8 @@ _KEYS_MISSED = (
 )
 
 
-def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
-    r"""Warn if a released table holds so little that it may be noise alone.
+def warn_if_empty(released: Any, totals: Totals, causes: str) -> bool:
+    r"""Warn if a released table holds so little that it may be noise alone; return whether it does.
 
     `released` is the table, which the warning also holds; `causes` is from `usual_causes`. A total without
     noise is public beforehand, and is ignored.
@@ -55,6 +55,7 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> None:
             empty.append(f"the total of {quote(name)} is {total:.6g}, and up to {most:.3g} may be noise")
     if empty:
         warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
+    return bool(empty)
 
 
 def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:

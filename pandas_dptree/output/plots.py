@@ -13,6 +13,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, MissingExtraError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.arguments import whole_number
+from pandas_dptree.output.drawn import at_once, choose, kind_of
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def plot_cumulative(
     from matplotlib.dates import ConciseDateFormatter, DateLocator
 
     [steps] = axes.step(edges, np.append(0, count), where="post", label=label)
+    steps.sticky_edges.y.append(0)  # the axis begins at 0, without a margin below
     if band is not None:
         lower, upper = (np.append(0, end) for end in band)
         axes.fill_between(edges, lower, upper, step="post", alpha=0.25, lw=0, color=steps.get_color())
@@ -91,22 +93,29 @@ class ReleasedPlots:
         raise ArgumentError("plot", "has two kinds of plots.", hint="call plot.levels() or plot.icicle().")
 
     def levels(self, value: Hashable | None = None, *, n: int = 10) -> npt.NDArray[np.object_]:
-        """Draw the largest nodes of each level as dots, with whiskers for their errors.
+        """Draw the nodes of each level as dots, with whiskers for their errors.
+
+        Levels of times, intervals and ordered categories keep their order. Others begin with the largest.
 
         Parameters
         ----------
         value : hashable, optional
             The column to draw; by default the first that has an error: the count, or the first sum or mean.
         n : int, default 10
-            The largest number of nodes per level. The largest nodes are those with the largest count if the
-            table has counts, as tables of means have. Nodes without a value are left out.
+            The largest number of nodes per level: the first in the order of the level, or the largest, which
+            are those with the largest count if the table has counts, as tables of means have. Nodes without
+            a value are left out.
 
         Returns
         -------
         numpy.ndarray of matplotlib.axes.Axes, shape (n_levels,)
-            One panel per level, each with a scale of its own. Its title states the error of the level. The
-            whiskers are the intervals of what was counted (``lower``, ``upper``) if the table has any,
-            otherwise one standard error to each side.
+            One panel per level, each with a scale of its own, which for counts and sums includes 0. Its title
+            states the error of the level. The whiskers are the intervals of what was counted (``lower``,
+            ``upper``) if the table has any, otherwise one standard error to each side.
+
+            Noise helps to be among the largest. So where only the largest are drawn, the intervals of counts
+            and sums are widened until all those of the level hold at once, drawn or not, with the confidence
+            of the table. Those of means are not. The label below the last panel says what is drawn.
 
         Raises
         ------
@@ -126,28 +135,37 @@ class ReleasedPlots:
         shown = released.shown(value)
         n = whole_number("n", n, at_least=1, hint="it is how many nodes of each level to draw: 10.")
         size = released.shown("count" if "count" in released.columns else value).numbers
-        levels = [(name, rows, _largest(size, shown.numbers, rows, n)) for name, rows in released.levels]
-        sizes = [max(len(largest), 1) for _, _, largest in levels]
+        levels = choose(released, size, shown.numbers, n)
+        widened = [at_once(shown, self._table, level) if level.largest else None for level in levels]
+        lines = [max(len(level.rows), 1) for level in levels]
         plt = _pyplot()
         _, panels = plt.subplots(
-            len(levels), squeeze=False, figsize=(7, 0.6 + 0.6 * len(levels) + 0.23 * sum(sizes)),
-            height_ratios=[size + 0.5 for size in sizes], layout="constrained",
+            len(levels), squeeze=False, figsize=(7, 0.9 + 0.6 * len(levels) + 0.23 * sum(lines)),
+            height_ratios=[each + 0.5 for each in lines], layout="constrained",
         )  # fmt: skip
-        for axes, (name, rows, largest) in zip(panels[:, 0], levels, strict=True):
-            position = np.arange(len(largest))
-            whiskers = _whiskers(shown, largest)
-            axes.errorbar(shown.numbers[largest], position, xerr=whiskers, fmt="o", ms=4, capsize=2)
-            names = [_short(released.path(row)) for row in largest.tolist()]
+        provenance = provenance_of(self._table)
+        kind = kind_of(shown.name, provenance)
+        for axes, level, ends in zip(panels[:, 0], levels, widened, strict=True):
+            values = shown.numbers[level.rows]
+            position = np.arange(len(values))
+            whiskers = _whiskers(shown, level.rows) if ends is None else np.abs(np.stack(ends) - values)
+            axes.errorbar(values, position, xerr=whiskers, fmt="o", ms=4, capsize=2)
+            names = [_short(released.path(row)) for row in level.rows.tolist()]
             axes.set_yticks(position, names, parse_math=False)
-            axes.set_ylim(len(largest) - 0.5, -0.5)
-            some = f"the {len(largest)} largest of {len(rows):,}, " if len(largest) < len(rows) else ""
-            title = f"{_short(name)}: {some}{_describe_errors(shown, rows)}"
+            axes.set_ylim(len(values) - 0.5, -0.5)
+            some = f"{level.in_words}, " if level.in_words else ""
+            title = f"{_short(level.name)}: {some}{_describe_errors(shown, level.of)}"
             axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
+            if kind:
+                _from_zero(axes, values, signed=kind == "signed")
             axes.locator_params(axis="x", nbins=6)
             axes.xaxis.set_major_formatter("{x:,.10g}")
             axes.grid(axis="x", alpha=0.3)
             axes.spines[["top", "right"]].set_visible(False)
-        label = f"{shown.name} {_describe_whiskers(shown, self._table)}"
+        of_largest = [ends for level, ends in zip(levels, widened, strict=True) if level.largest]
+        label = _describe_whiskers(shown, provenance, of_largest)
+        if not kind and any(axes.get_xlim()[0] > 0 for axes in panels[:, 0]):
+            label += "\n(the axes do not begin at 0)"
         panels[-1, 0].set_xlabel(label, parse_math=False)
         return np.asarray(panels[:, 0], dtype=object)
 
@@ -205,7 +223,7 @@ class ReleasedPlots:
             "colorscale": _SHADES, "showscale": True,
             "colorbar": {
                 "title": {"text": f"{shown.error_name} ÷ {_markup(shown.name)}", "side": "right"},
-                "tickvals": [-3, -2, -1, 0], "ticktext": ["0.1 %", "1 %", "10 %", "100 %"],
+                "tickvals": [-3, -2, -1, 0], "ticktext": ["≤ 0.1 %", "1 %", "10 %", "≥ 100 %"],
                 "thickness": 12, "outlinewidth": 0,
             },
         }  # fmt: skip
@@ -241,12 +259,6 @@ _DARK = -2.26
 """Below this, shades are so dark that white text is easier to read than black."""
 
 
-def _largest(size: FloatArray, numbers: FloatArray, rows: IntArray, n: int) -> IntArray:
-    """Find the largest among some rows that have a number; ties keep their order."""
-    present = rows[~np.isnan(numbers[rows])]
-    return present[np.argsort(-size[present], kind="stable")[:n]]
-
-
 def _whiskers(shown: Shown, rows: IntArray) -> FloatArray | None:
     """Compute the lengths of the whiskers to the left and right, shape (2, n_rows)."""
     values = shown.numbers[rows]
@@ -256,11 +268,27 @@ def _whiskers(shown: Shown, rows: IntArray) -> FloatArray | None:
     return None if shown.error is None else np.stack([shown.error[rows]] * 2)
 
 
-def _describe_whiskers(shown: Shown, table: pd.DataFrame) -> str:
-    """Describe the whiskers."""
+def _describe_whiskers(shown: Shown, provenance: Mapping[str, Any], of_largest: Sequence[object]) -> str:
+    """Say what the whiskers are; those `of_largest` nodes of a level are the widened intervals, or None."""
+    if shown.error is None:
+        return str(shown.name)
     if shown.interval is None:
-        return "" if shown.error is None else f"± {shown.error_name}"
-    return f"with its {share_of(provenance_of(table))} interval of what was counted".replace("  ", " ")
+        label = f"{shown.name} ± {shown.error_name}"
+        remark = "noise helps to be among the largest: expect less"
+    else:
+        label = " ".join(f"{shown.name} with its {share_of(provenance)} interval of what was counted".split())
+        remark = "of the largest, intervals hold one by one, not at once"
+        if None not in of_largest:
+            remark = "of the largest, intervals hold at once\nfor all of their level, drawn or not"
+    return f"{label}\n({remark})" if of_largest else label
+
+
+def _from_zero(axes: Axes, values: FloatArray, *, signed: bool) -> None:
+    """Let the axis of what has a length include 0, and begin there unless dots are below it."""
+    low, high = axes.dataLim.intervalx if len(values) else (0.0, 0.0)
+    low = min(low, 0.0) if signed else values.min(initial=0.0)
+    room = 0.05 * (max(high, 0.0) - low) or 1.0
+    axes.set_xlim(low - room if low < 0 else 0.0, max(high, 0.0) + room)
 
 
 def _describe_errors(shown: Shown, rows: IntArray) -> str:

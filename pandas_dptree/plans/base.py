@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -20,13 +20,15 @@ from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.old_names import with_old_names
-from pandas_dptree.output.protection import Aggregate, undercount_in_words
+from pandas_dptree.output.protection import Aggregate, risk_in_words, undercount_in_words
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
 from pandas_dptree.plans.options import RUNNING, Running, takes, with_defaults
+from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.running import Origin, Release, Resources, carry_out, checked_folder
 from pandas_dptree.plans.secret_check import SecretCheck, checked
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
+from pandas_dptree.privacy.risk import found_at_most
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import protected
 
@@ -138,6 +140,56 @@ class Plan(ABC, Generic[Released]):
     @abstractmethod
     def _loss_items(self) -> Iterable[LevelItem]:
         """List what each level spends."""
+
+    def risk(self, falsely_accused: Sequence[float] = (0.001, 0.01, 0.05, 0.1, 0.2)) -> Risk:
+        """Bound what an attacker gains by one release, who knows everything but one privacy unit.
+
+        Parameters
+        ----------
+        falsely_accused : sequence of float
+            Shares, each between 0 and 1, of the innocent that the attacker accuses: of units that are not in
+            the data or, if ``neighbors="replace"``, whose rows are not those that the attacker suspects.
+
+        Returns
+        -------
+        Risk
+            For each share, the largest share of the others that the attacker finds, rounded up; and, under
+            pure epsilon alone, the largest probability that a suspicion of this size becomes.
+
+        Raises
+        ------
+        ArgumentError
+            If a share is not between 0 and 1.
+
+        Notes
+        -----
+        The bounds follow from the loss and, with Gaussian noise or an epsilon and a delta, from the noise
+        (`pandas_dptree.privacy.risk` has the proofs).
+
+        **Privacy**: public; spends nothing. If neighbours differ by one unit more or fewer, telling two
+        versions of a unit's rows apart is bounded by twice the epsilon.
+
+        Examples
+        --------
+        >>> import pandas_dptree as dpt
+        >>> plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0)
+        >>> plan.risk([0.05]).to_frame().round(3).to_dict("list")  # doctest: +NORMALIZE_WHITESPACE
+        {'falsely_accused': [0.05], 'found_at_most': [0.136],
+         'suspicion': [0.05], 'becomes_at_most': [0.125]}
+        """
+        asked = tuple(falsely_accused)
+        *found, usual = found_at_most([*asked, 0.05], self.loss, self._certified_delta)
+        return Risk(
+            loss=self.loss,
+            neighbors=self.neighbors,
+            falsely_accused=asked,
+            found=tuple(found),
+            sentence=risk_in_words(self.loss, self.neighbors, usual),
+        )
+
+    def _certified_delta(self, epsilon: float) -> float:
+        """Return a delta of a release at an epsilon, rounded up; 1 if only the loss is known."""
+        return 1.0
 
     # Description
 

@@ -25,6 +25,7 @@ from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.doubtful_tables import Doubt, Level, empty_values
 from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
@@ -34,6 +35,7 @@ from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.level_losses import NOTHING
+from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
 __all__ = ["DistributionPlan"]
@@ -109,18 +111,25 @@ class DistributionPlan(Plan[Distribution]):
             )
 
     @property
+    def _sensitivity(self) -> Sensitivity:
+        return self.strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+
+    @property
+    def _all_scales(self) -> npt.NDArray[np.float64]:
+        """The noise scales of all levels of groups together."""
+        return np.tile(self.strategy.noise_scales, len(self.totals))
+
+    @property
     def _keeps_to_loss(self) -> bool:
         """Whether all levels of groups together keep to the loss."""
-        scales = np.tile(self.strategy.noise_scales, len(self.totals))
-        sensitivity = self.strategy.sensitivity(
-            neighbors=self.neighbors, max_contributions=self.max_contributions
-        )
-        return self.strategy.noise.keeps_to(self.loss, sensitivity, scales)
+        return self.strategy.noise.keeps_to(self.loss, self._sensitivity, self._all_scales)
+
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.strategy.noise.delta(epsilon, self._all_scales, self._sensitivity)
 
     def _loss_items(self) -> list[LevelItem]:
         strategy = self.strategy
-        moved = strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
-        spent = [strategy.noise.level_loss(scale, moved) for scale in strategy.noise_scales]
+        spent = [strategy.noise.level_loss(scale, self._sensitivity) for scale in strategy.noise_scales]
         if len(spent) == 1:
             return [LevelItem(name, spent[0]) for name in self.level_names]
         return [
@@ -173,9 +182,10 @@ class DistributionPlan(Plan[Distribution]):
             return partial(finish, exact(resources))
 
         def finish(counts: IntArray, origin: Origin, done: Done) -> Outcome:
-            released = self._released(counts, origin, done)
+            estimates = self._estimates(counts, origin, done)
+            released = self._distribution(estimates, origin)
             disjoint = slice(len(self.totals[0]))  # the first level, which holds all records
-            return Outcome(released, totals_of_groups(released, disjoint), causes)
+            return Outcome(released, totals_of_groups(released, disjoint), causes, self._doubts(estimates))
 
         sizes = [len(totals) for totals in self.totals]
         measuring = [
@@ -183,8 +193,8 @@ class DistributionPlan(Plan[Distribution]):
         ]
         return Release(plan=self, read=read, effort=sizes[-1], steps=measuring)
 
-    def _released(self, counts: IntArray, origin: Origin, done: Done) -> Distribution:
-        """Estimate the cumulative counts of every group. Exact counts do not leave this function."""
+    def _estimates(self, counts: IntArray, origin: Origin, done: Done) -> list[FloatArray]:
+        """Estimate the cumulative counts of all groups by level. Exact counts do not leave this function."""
         levels = [counts]
         if self.domain is not None:
             tree = self.domain.tree
@@ -195,6 +205,22 @@ class DistributionPlan(Plan[Distribution]):
             if estimates:
                 done()
             estimates.append(self.strategy.estimates(exact, totals, origin.source))
+        return estimates
+
+    def _doubts(self, estimates: Sequence[FloatArray]) -> list[Doubt]:
+        """Say what is doubtful about the numbers of records of the groups."""
+        if self.domain is None:
+            return []
+        first, last = np.array([0]), np.array([self.bins.n_bins])
+        variance = self.strategy.range_variances(first, last, known_total=False)
+        groups = [
+            Level(level[:, -1], np.where(totals < 0, variance, 0.0))
+            for level, totals in zip(estimates, self.totals, strict=True)
+        ]
+        return empty_values(self.domain, groups)
+
+    def _distribution(self, estimates: Sequence[FloatArray], origin: Origin) -> Distribution:
+        """Make the released distribution of the groups that a table shows."""
         return Distribution(
             bins=self.bins,
             groups=self._groups,

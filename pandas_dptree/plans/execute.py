@@ -6,7 +6,6 @@ Everything secret is in the result of `exact_leaves`, and in `measured` before t
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,27 +26,28 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import check_names, prefix_of, release_frame
 from pandas_dptree.output.progress import Done, Step, nothing
-from pandas_dptree.plans.measurement import Measurement
+from pandas_dptree.plans.doubts import doubts_of
+from pandas_dptree.plans.measurement import Levels, Measured, Measurement
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
 __all__ = [
+    "Levels",
     "Measured",
     "causes_of",
     "column_prefix",
     "columns_of",
     "exact_leaves",
     "finishing_steps",
+    "linear_estimates",
     "measured",
     "measurement_columns",
     "opened_leaves",
     "prepared",
     "unbiased",
 ]
-
-Levels = Sequence[npt.NDArray[Any]]
 
 
 def prepared(plan: Measurement, data: Any) -> Release:
@@ -63,10 +63,12 @@ def prepared(plan: Measurement, data: Any) -> Release:
         (values,) = measured([plan], leaves, origin.source, done)
         done()
         columns = columns_of(name, plan, values)
+        doubts = doubts_of({name: (plan, values)}, plan.domain)
+        linear = linear_estimates({name: plan}, [values], origin)
         del values  # measurements that the table does not show
         table = release_frame(plan._labelled, columns, plan._attrs(origin))
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
-        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes)
+        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes, doubts, linear)
 
     return Release(plan=plan, read=read, effort=plan._shape.n_leaves, steps=finishing_steps({name: plan}))
 
@@ -89,18 +91,6 @@ def finishing_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
     return [*steps, ("laying out the table", 4 * n_nodes)]  # takes about as long as integer estimates
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The measurements and estimates of one quantity, in its units: one array per level.
-
-    `noisy` has known values in place of measurements, and None for levels that were not measured. `shown` are
-    the estimates in the table.
-    """
-
-    noisy: Sequence[IntArray | None]
-    shown: Levels
-
-
 def measured(
     plans: Sequence[Measurement], values: Sequence[IntArray], source: ByteSource, done: Done = nothing
 ) -> list[Measured]:
@@ -114,10 +104,11 @@ def measured(
         if results:
             done()
         exact = plan._shape.roll_up(leaves)
-        noisy = _with_known(plan, measure(plan.noise, exact, plan.unit_noise_scales.tolist(), source))
+        measurements = measure(plan.noise, exact, plan.unit_noise_scales.tolist(), source)
+        noisy = _with_known(plan, measurements)
         done()
         shown = plan._estimator.estimate(plan.tree, noisy, plan._variances, words, least=plan.known.least)
-        results.append(Measured(noisy, shown))
+        results.append(Measured(noisy, shown, measurements[-1]))
     return results
 
 
@@ -157,6 +148,19 @@ def unbiased(plan: Measurement, values: Measured) -> Levels:
     if plan._estimator.unbiased:
         return values.shown
     return least_squares(plan.tree, values.noisy, plan._variances)
+
+
+def linear_estimates(
+    plans: Mapping[Hashable, Measurement], values: Sequence[Measured], origin: Origin
+) -> dict[str, Levels]:
+    """Return the estimates of `unbiased` that tables do not show, in column units, for a ledger to keep."""
+    if origin.charge is None:
+        return {}
+    return {
+        str(name): list(map(plan._in_column_units, unbiased(plan, each)))
+        for (name, plan), each in zip(plans.items(), values, strict=True)
+        if not plan._estimator.unbiased
+    }
 
 
 def _interval_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:

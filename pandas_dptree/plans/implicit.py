@@ -36,6 +36,7 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise
 from pandas_dptree.mechanisms.sampling import random_words
+from pandas_dptree.output.doubtful_tables import Level, empty_values
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.sparse import sparse_frame
@@ -154,6 +155,9 @@ class ImplicitPlan(Plan[pd.DataFrame]):
             *([] if selection == NOTHING else [LevelItem("thresholds", selection)]),
         ]
 
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.noise.delta(epsilon, neighbors=self.neighbors, max_contributions=self.max_contributions)
+
     @property
     def n_public(self) -> int:
         """Number of levels whose nodes are all shown; the root is one of them."""
@@ -245,7 +249,12 @@ class ImplicitPlan(Plan[pd.DataFrame]):
         prefixes = [] if isinstance(self.tree, PrivateKeys) else [self.tree]
         domain = self.hierarchy if isinstance(self.hierarchy, Domain) else None
         causes = usual_causes(domain, derived=prefixes, privacy_unit=self.privacy_unit)
-        return Outcome(table, totals_of(table[:1], {"count": COUNT}), causes)
+        public = [
+            Level(counts.astype(np.float64), np.array([variance]))
+            for (_, counts), variance in zip(released[: self.n_public], self.noise.variances, strict=False)
+        ]
+        doubts = [] if domain is None else empty_values(domain, public)
+        return Outcome(table, totals_of(table[:1], {"count": COUNT}), causes, doubts)
 
     def _read(self, data: Any, bounding: Bounding) -> KeyNodes | PrefixNodes:
         """Find the nodes that hold a record, and their exact counts."""

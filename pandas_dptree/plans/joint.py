@@ -29,6 +29,7 @@ from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import (
     Levels,
     Measured,
@@ -37,6 +38,7 @@ from pandas_dptree.plans.execute import (
     columns_of,
     exact_leaves,
     finishing_steps,
+    linear_estimates,
     measured,
     opened_leaves,
 )
@@ -164,6 +166,10 @@ class JointPlan(Plan[pd.DataFrame]):
             item._replace(quantity=name) for name, plan in self.plans.items() for item in plan.losses.items
         ]
 
+    def _certified_delta(self, epsilon: float) -> float:
+        spending = [plan for plan in self.plans.values() if plan._spends]
+        return joint_delta(epsilon, spending) if spending else 0.0
+
     @property
     def _first(self) -> AdditivePlan:
         return next(iter(self.plans.values()))
@@ -279,7 +285,10 @@ class JointPlan(Plan[pd.DataFrame]):
             elif name != self.count or self.shows_count:
                 columns |= columns_of(name, plan, values[name])
         table = release_frame(self._first._labelled, columns, self._attrs(origin))
-        return Outcome(table, self._totals(values), causes_of(plans))
+        together = {name: (plan, values[name]) for name, plan in self.plans.items()}
+        doubts = doubts_of(together, self._first.domain)
+        linear = linear_estimates(self.plans, list(values.values()), origin)
+        return Outcome(table, self._totals(values), causes_of(plans), doubts, linear)
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
         """Return the totals of counts and sums. Those of means do not show how many records there are."""

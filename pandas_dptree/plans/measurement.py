@@ -16,6 +16,7 @@ from pandas_dptree.estimation.estimators import Consistency, Estimator, Fit, est
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
@@ -26,7 +27,9 @@ from pandas_dptree.plans.tree_plan import TreePlan
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["FROM_SHARES", "Measurement"]
+__all__ = ["FROM_SHARES", "Levels", "Measured", "Measurement"]
+
+Levels = Sequence[npt.NDArray[Any]]
 
 FROM_SHARES = np.empty(0)
 """As `unit_noise_scales` of a plan: the noise scales with which its shares spend the whole loss."""
@@ -109,6 +112,9 @@ class Measurement(TreePlan):
             LevelItem(name, self.noise.level_loss(scale, self.sensitivity))
             for name, scale in zip(self.level_names, self.unit_noise_scales.tolist(), strict=True)
         ]
+
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.noise.delta(epsilon, self.unit_noise_scales, self.sensitivity)
 
     @property
     def _columns_used(self) -> tuple[Hashable, ...]:
@@ -235,6 +241,19 @@ class Measurement(TreePlan):
     @cached_property
     def _gap_and_reason(self) -> tuple[float | None, str]:
         return gap_of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The measurements and estimates of one quantity, in its units: one array per level.
+
+    `noisy` has known values in place of measurements, and None for levels that were not measured. `shown` are
+    the estimates in the table. `leaves` has the measurements of all leaves, those of known ones too.
+    """
+
+    noisy: Sequence[IntArray | None]
+    shown: Levels
+    leaves: IntArray | None
 
 
 def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -335,12 +335,23 @@ class Running(TypedDict, total=False):
             None,
             "str",
             "What the release is for, such as ``2026-03``; required with `ledger`.",
-            "The same plan with the same note is released only once, so a script that runs twice spends "
-            "once.",
+            "The same plan with the same note again returns the table that the ledger has kept: no records "
+            "are read, and nothing is charged. Another plan for the same table is refused.",
             flag="--note",
             metavar="TEXT",
             help="what the release is for, such as 2026-03; required with --ledger. The same plan with the "
-            "same note is released only once",
+            "same note again returns the table that was kept",
+        ),
+    ]
+    name: Annotated[
+        str | None,
+        Option(
+            None,
+            "str",
+            "The name of the table, which tells it from other tables of the same kind with the same note.",
+            flag="--name",
+            metavar="TEXT",
+            help="the name of the table, if one note has several of the same kind",
         ),
     ]
     allow_repeat: Annotated[
@@ -348,7 +359,7 @@ class Running(TypedDict, total=False):
         Option(
             False,
             "bool",
-            "Whether to release the same plan with the same note again, which is charged in full again.",
+            "Whether to release the same table with the same note again, which is charged in full again.",
             flag="--allow-repeat",
         ),
     ]
@@ -433,7 +444,7 @@ LOSS: Final = ("epsilon", "delta", "rho")
 UNIT: Final = ("neighbors", "privacy_unit", "max_contributions")
 ERROR: Final = ("split", "level_weights", "objective")
 ESTIMATION: Final = ("consistency", "fit", "confidence", "keep")
-RUNNING: Final = ("rng", "progress", "ledger", "note", "allow_repeat", "temp_folder")
+RUNNING: Final = ("rng", "progress", "ledger", "note", "name", "allow_repeat", "temp_folder")
 
 # Kinds of plans
 SUMS: Final = (*LOSS, *UNIT, "mechanism", *ERROR, *ESTIMATION)

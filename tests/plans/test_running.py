@@ -27,6 +27,9 @@ class Account(Chargeable):
         self.events = [] if events is None else events
         self.refuses, self.fails = refuses, fails
 
+    def kept(self, plans, note):
+        return {}
+
     def check(self, plans, note, *, allow_repeat):
         self.events.append("check")
         self.asked = (dict(plans), note, allow_repeat)
@@ -44,8 +47,8 @@ class Account(Chargeable):
             for number, name in enumerate(plans, start=7)
         }
 
-    def mark_released(self, charges):
-        self.released = list(charges)
+    def keep(self, outputs):
+        self.released = list(outputs)
         self.events.append("released")
 
 
@@ -212,8 +215,8 @@ def test_a_mark_that_cannot_be_written_loses_no_table(events, monkeypatch):
         raise dpt.LedgerError("The disk is full.", hint="make room.")
 
     account = Account(events)
-    monkeypatch.setattr(account, "mark_released", fail)
-    with pytest.raises(dpt.DPTreeWarning, match="will list 1 charges as without output") as caught:
+    monkeypatch.setattr(account, "keep", fail)
+    with pytest.raises(dpt.DPTreeWarning, match=r"charge 7, note '2026-03'.*, but its table could") as caught:
         PLANS["AdditivePlan"].release(RECORDS, ledger=account, note=NOTE)
     assert caught.value.released.attrs["dp"]["ledger"]["charge"] == 7
 

@@ -1,0 +1,66 @@
+"""What the measurements of a release say about mistakes that are no errors: see `output.doubtful_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from pandas_dptree.errors import quote
+from pandas_dptree.estimation.least_squares import subtree_estimates
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.stated_counts import node_names
+from pandas_dptree.output.doubtful_tables import Doubt, Level, contradictions, empty_values, mostly_noise
+from pandas_dptree.plans.measurement import Measured, Measurement
+from pandas_dptree.privacy.quantity import COUNT
+
+__all__ = ["doubts_of"]
+
+
+def doubts_of(
+    measured: Mapping[Hashable, tuple[Measurement, Measured]], domain: Domain | None
+) -> list[Doubt]:
+    """Say what is doubtful about quantities of the same records, measured on a tree or on parallel ones.
+
+    `domain` has the labels of one tree.
+    """
+    doubts: list[Doubt] = []
+    noise: list[Doubt] = []
+    rows: list[Level] = []
+    by_value = domain is not None
+    for name, (plan, values) in sorted(measured.items(), key=lambda item: item[1][0].quantity != COUNT):
+        quantity, variances = plan.quantity, plan._variances
+        estimates, below = subtree_estimates(plan.tree, values.noisy, variances)
+        levels = list(map(Level, estimates, variances.subtree))
+        if quantity == COUNT:
+            rows = rows or levels
+        if any(exact.any() for exact in plan.known.exact):
+            leaves = estimates[-1] if values.leaves is None else values.leaves.astype(np.float64)
+            independent = map(
+                Level,
+                (*below, leaves),
+                (*variances.children, plan.noise.variance(plan.unit_noise_scales[-1:])),
+            )
+            doubts += contradictions(plan.known, list(independent), node_names(plan.hierarchy))
+        if by_value and domain is not None and (quantity.low >= 0 or quantity.high <= 0):
+            upward = levels if quantity.low >= 0 else [Level(-x, variance) for x, variance in levels]
+            doubts += empty_values(domain, upward)
+            by_value = False  # other quantities lack the same rows
+        if quantity.shift:  # a mean, from the middle of the bounds
+            levels = [
+                Level(
+                    own.estimates + quantity.shift * n.estimates,
+                    own.variances + quantity.shift**2 * n.variances,
+                )
+                for own, n in zip(levels, rows, strict=True)
+            ]
+        noise += mostly_noise(name, levels, _remedies(plan))
+    return doubts or noise  # where rows were dropped, noise is what remains
+
+
+def _remedies(plan: Measurement) -> str:
+    """What makes a table less noisy."""
+    column = plan.quantity.column
+    ways = [] if column is None else [f"tighter bounds of {quote(column)}"]
+    ways += ["a smaller max_contributions"] if plan.max_contributions > 1 else []
+    return f"choose {', '.join([*ways, 'fewer or larger nodes'])} or a larger privacy loss."
