@@ -46,7 +46,7 @@ from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed, Kept, Output
 from pandas_dptree.plans.options import RUNNING, with_defaults
 
-__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out"]
+__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out", "checked_folder"]
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -138,7 +138,7 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     running = with_defaults(RUNNING, options)
     rng, account = running["rng"], _account(running)
     origin = Origin(rng)
-    resources = Resources(origin.source, _checked_folder(running["temp_folder"]))
+    resources = Resources(origin.source, checked_folder(running["temp_folder"]))
     requested = datetime.now(UTC)
     kept: Mapping[Name, Kept] = {}
     charging: dict[str, Any] = {"note": running["note"], "allow_repeat": running["allow_repeat"]}
@@ -255,7 +255,7 @@ def _in_words(charges: Mapping[Any, Charge]) -> str:
     )
 
 
-def _checked_folder(folder: Any) -> str | None:
+def checked_folder(folder: Any) -> str | None:
     """Check that temporary files can be written to a folder."""
     if folder is None:
         return None
