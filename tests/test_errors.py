@@ -59,7 +59,7 @@ def test_close_names_are_suggested(missing, known, hint):
         (object(), "an object"),
         (dpt.Tree, "the class Tree"),
     ],
-    ids=range(14),
+    ids=range(11),
 )
 def test_types_are_named_in_english(value, words):
     assert kind_of_object(value) == words
