@@ -113,6 +113,9 @@ class Measurement(TreePlan):
             for name, scale in zip(self.level_names, self.unit_noise_scales.tolist(), strict=True)
         ]
 
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.noise.delta(epsilon, self.unit_noise_scales, self.sensitivity)
+
     @property
     def _columns_used(self) -> tuple[Hashable, ...]:
         column = self.quantity.column
