@@ -21,7 +21,7 @@ import xarray as xr
 
 from pandas_dptree.output.column_types import Cells, encode, names_as_text, numbered_text, printable
 
-__all__ = ["is_whole", "state_digest", "table_digest"]
+__all__ = ["is_whole", "state_digest", "stated_digest", "table_digest"]
 
 Table = TypeVar("Table", bound=Any)
 
@@ -65,11 +65,19 @@ def state_digest(released: Table) -> Table:
     return released
 
 
+def stated_digest(released: Any) -> str | None:
+    """Return the digest that a table states, which proves nothing; None if there is none."""
+    stated = released.attrs.get("dp")
+    if isinstance(stated, str):  # of xarray
+        stated = json.loads(stated)
+    digest = stated.get(_KEY) if isinstance(stated, dict) else None
+    return digest if isinstance(digest, str) else None
+
+
 def is_whole(table: pd.DataFrame) -> bool | None:
     """Whether a table has just the values with which it was released; None if it states no digest."""
-    stated = table.attrs.get("dp")
-    digest = stated.get(_KEY) if isinstance(stated, dict) else None
-    return digest == table_digest(table) if isinstance(digest, str) else None
+    digest = stated_digest(table)
+    return None if digest is None else digest == table_digest(table)
 
 
 def _columns(released: Any) -> Iterator[tuple[pd.Series, Any]]:
@@ -82,7 +90,10 @@ def _columns(released: Any) -> Iterator[tuple[pd.Series, Any]]:
         for name, each in released.variables.items():
             yield pd.Series(np.asarray(each).ravel()), [str(name), list(map(str, each.dims)), *each.shape]
     elif isinstance(released, pd.DataFrame):
-        index = released.index
+        index, released = (
+            released.index,
+            pd.DataFrame(released),
+        )  # without attrs, which each column would copy
         levels = [index.get_level_values(level) for level, name in enumerate(index.names) if name is not None]
         columns = [pd.Series(values, dtype=values.dtype, name=values.name) for values in levels]
         columns += [released.iloc[:, place] for place in range(released.shape[1])]
@@ -125,6 +136,8 @@ def _numbers(column: pd.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]
             return None
         codes = column.cat.codes.to_numpy()
         return np.append(found[0], 0)[codes], np.append(found[1], True)[codes]
+    if isinstance(dtype, pd.StringDtype) or not pd.api.types.is_any_real_numeric_dtype(dtype):
+        return None
     missing = column.isna().to_numpy()
     if pd.api.types.is_float_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan), missing
