@@ -76,7 +76,7 @@ def test_tripled_counts_fail_by_their_values_alone(tmp_path):
 def test_digests_noted_by_whoever_saw_the_ledger(tmp_path):
     path, plan = tmp_path / "counts.csv", tmp_path / "plan.json"
     plan.write_text(json.dumps(PLANS["AdditivePlan"].to_dict()))
-    with create(tmp_path, rho=1.0, delta=1e-6) as ledger:
+    with create(tmp_path, rho=1.0, delta=1e-6, privacy_unit=dpt.ROWS) as ledger:
         counts = PLANS["AdditivePlan"].release(RECORDS, ledger=ledger["patients"], note="one")
         [noted] = ledger.to_frame()["table"]
         charge = counts.attrs["dp"]["ledger"]["digest"]
