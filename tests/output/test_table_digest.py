@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import verify
+from pandas_dptree import verify
 from pandas_dptree.output.table_digest import alteration, table_digest
 from tests.helpers_arrays import visits_of_the_world
 from tests.helpers_cases import each

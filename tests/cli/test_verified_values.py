@@ -7,7 +7,7 @@ import json
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import verify
+from pandas_dptree import verify
 from pandas_dptree.output.table_digest import table_digest
 from tests.helpers_cases import each
 from tests.helpers_kinds import PLANS, RECORDS
