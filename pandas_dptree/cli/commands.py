@@ -260,13 +260,37 @@ def _release(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
     plan, running = _read_plan(arguments), running_options(arguments)
     print(visible(plan.headline), file=sys.stderr)
-    others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
-    columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
-    records = open_records(arguments.records, columns, arguments.table)
+    records = _records_of(plan, arguments)
     with reported(records):
         released = plan.release(records, **running)
     write_table(released, arguments.out, force=arguments.force)
     print_charge(running)
+
+
+def _secret_check(arguments: argparse.Namespace) -> None:
+    """Print exact numbers of the records, or write them to a file of the user alone."""
+    check_out(arguments.out, ".txt", force=arguments.force)
+    plan = _read_plan(arguments)
+    records = _records_of(plan, arguments)
+    with reported(records):
+        text = plan.secret_check(records, temp_folder=arguments.temp_folder).to_text() + "\n"
+
+    def fill(path: Path) -> None:
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
+
+    if arguments.out is not None:
+        write(arguments.out, fill, force=arguments.force)
+    else:  # an error about the encoding would quote the text
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _records_of(plan: Plan[Any], arguments: argparse.Namespace) -> Any:
+    """Open the records for a plan."""
+    others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
+    columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
+    return open_records(arguments.records, columns, arguments.table)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -365,6 +389,7 @@ _COMMANDS: Mapping[str, Run] = {
     "means": _means,
     "plan": _plan,
     "release": _release,
+    "secret-check": _secret_check,
     "verify": _verify,
     "demo": demo.run,
 }
