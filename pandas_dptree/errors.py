@@ -113,12 +113,25 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object], *, cutoff: 
     if len(wanted) > MOST_ENTRIES:
         return ""
     candidates = {_folded(name): name for name in known}
+    for parts in (name.split(",") for name in wanted if isinstance(name, str) and "," in name):
+        if {*map(_folded, parts)} <= {*candidates}:
+            return f"did you mean {listed(candidates[_folded(part)] for part in parts)}, each by itself? "
     meant = [
         quote(candidates[match]) + (f" for {quote(name)}" if len(wanted) > 1 else "")
         for name in wanted
-        for match in difflib.get_close_matches(_folded(name), candidates, n=1, cutoff=cutoff)
+        for match in _similar(_folded(name), candidates, cutoff)
     ]
     return f"did you mean {' and '.join(meant)}? " if meant else ""
+
+
+def _similar(name: str, candidates: Iterable[str], cutoff: float) -> list[str]:
+    """Find the most similar candidate; one of which at least three letters were written comes first."""
+    begun = [each for each in candidates if each.startswith(name)] if len(name.strip("-")) > 2 else []
+    return (
+        begun[:1]
+        if begun and cutoff < 1
+        else difflib.get_close_matches(name, [*candidates], n=1, cutoff=cutoff)
+    )
 
 
 def _folded(name: object) -> str:

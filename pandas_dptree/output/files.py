@@ -38,11 +38,10 @@ from pandas_dptree.output.column_types import (
     decode,
     decode_arrow,
     decode_value,
-    distinct_text,
     encode,
     encode_value,
     is_plain_text,
-    printable,
+    names_as_text,
 )
 from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
 from pandas_dptree.signatures import public
@@ -226,7 +225,7 @@ class TableFile:
             raise ArgumentError(
                 "released", "has no columns, or several of one name.", hint="give each column its own name."
             )
-        return cls(columns, _header(names), fields, cells, attrs, plan)
+        return cls(columns, names_as_text(names), fields, cells, attrs, plan)
 
     @property
     def csv(self) -> str:
@@ -446,7 +445,7 @@ def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series])
     """Make the table of a description and its columns."""
     fields, attrs, plan = data["columns"], data["attrs"], data["plan"]
     names = [decode_value(field["name"]) for field in fields]
-    if _header(names) != header:
+    if names_as_text(names) != header:
         raise ValueError("other names")
     if not isinstance(attrs, dict) or not isinstance(plan, dict | None):
         raise TypeError("attrs or a plan that are not objects")
@@ -460,14 +459,6 @@ def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series])
     if plan is not None:
         frame.attrs["dp_plan"] = json.dumps(plan)
     return frame
-
-
-def _header(names: list[Hashable]) -> list[str]:
-    """Return the names as texts, all different."""
-    texts: list[str] = []
-    for name in names:
-        texts.append(distinct_text(printable(str(name)), texts))
-    return texts
 
 
 def _index_of(names: list[Hashable]) -> pd.Index:

@@ -42,6 +42,7 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.doubtful_tables import Doubt
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
+from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed, Kept, Output
 from pandas_dptree.plans.options import RUNNING, with_defaults
 
@@ -163,6 +164,7 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
             while unfinished:
                 name, finish = unfinished.pop(0)  # so that exact values are freed one by one
                 outcomes[name] = finish(Origin(rng, charges.get(names[name])), done)
+                state_digest(outcomes[name].table)
                 if unfinished:
                     done()
         except Exception as error:
