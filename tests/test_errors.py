@@ -145,7 +145,7 @@ def test_a_script_is_shown_its_own_line(tmp_path):
 
 
 def test_what_a_terminal_would_obey_is_escaped_and_nothing_else():
-    from pandas_dptree.cli import verify  # which shares no code with the package
+    from pandas_dptree import verify  # which shares no code with the package
     from pandas_dptree.errors import visible
 
     characters = [

@@ -31,7 +31,14 @@ from typing import Any, Final
 
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, kind_of_object, quote
+from pandas_dptree.errors import (
+    ArgumentError,
+    DPTreeError,
+    MissingExtraError,
+    kind_of_object,
+    quote,
+    why_unreadable,
+)
 from pandas_dptree.output.atomic_files import write_together
 from pandas_dptree.output.column_types import (
     Cells,
@@ -162,9 +169,10 @@ def read_file(path: str | PathLike[str]) -> pd.DataFrame:
         return read(path)
     except DPTreeError:
         raise
-    except OSError:
+    except OSError as error:
+        why = why_unreadable(path, error.strerror or "the system refuses it")
         raise ArgumentError(
-            "path", f"cannot be read: {str(path)!r}.", hint="check that the file exists."
+            "path", f"cannot be read: {str(path)!r}: {why}.", hint="correct the path, or the file."
         ) from None
     except Exception:  # whatever pandas, pyarrow or Python raise for values of another type
         raise ArgumentError(
