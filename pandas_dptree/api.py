@@ -42,6 +42,7 @@ from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.losses import Losses
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.risk import Risk
+from pandas_dptree.plans.secret_check import SecretCheck
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
@@ -80,6 +81,7 @@ __all__ = [
     "PrivacyLoss",
     "RepeatedReleaseError",
     "Risk",
+    "SecretCheck",
     "SparseVector",
     "Tree",
     "TruncatedLaplace",

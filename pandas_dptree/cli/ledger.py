@@ -71,6 +71,7 @@ def add_to(commands: Any) -> None:
     )  # fmt: skip
     command("add", "add an account to a ledger", _add, terms)
     show = command("show", "print accounts and charges", _show)
+    show.add_argument("--json", action="store_true", help="print everything as JSON, with exact fractions")
     show.add_argument("--html", metavar="PAGE", help="write a page to print instead, which replaces the file")
     table = command("table", "write a table that was released, as the ledger kept it", _table)
     table.add_argument("charge", metavar="ENTRY", type=int, help="the entry of its charge, as in `show`")
@@ -104,6 +105,9 @@ def _show(arguments: argparse.Namespace) -> None:
     with Ledger.open(arguments.ledger) as ledger:
         if arguments.html is not None:
             ledger.to_html(arguments.html)
+            return
+        if arguments.json:
+            print(visible(ledger.to_json(), lines=True))
             return
         for name in ledger:
             account = ledger[name]

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger
+from pandas_dptree.cli.statuses import EXPLANATION
 from pandas_dptree.errors import visible
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
@@ -157,16 +158,24 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         prog="dptree",
         description="Differentially private hierarchical tables. Keys in a CSV file are text; an empty field "
         "is a missing key.",
+        epilog=EXPLANATION,
         allow_abbrev=False,
     )
+    levels: dict[str, Any] = {"choices": ["debug", "info", "warning", "error"], "metavar": "LEVEL"}
+    parser.add_argument(
+        "--log-level", **levels,
+        help="log the steps to standard error: debug, info, warning or error; their times may tell how long "
+        "reading took",
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"dptree {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def command(name: str, summary: str, *parents: _Parser) -> Any:
         sub = commands.add_parser(
             name, parents=parents, help=summary, description=f"{summary[0].upper()}{summary[1:]}.",
-            allow_abbrev=False,
+            epilog=EXPLANATION, allow_abbrev=False,
         )  # fmt: skip
+        sub.add_argument("--log-level", default=argparse.SUPPRESS, help="log the steps", **levels)
         sub.set_defaults(run=runs[name])
         return sub
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, quote
 from pandas_dptree.ledger.amounts import Amount, Balance
-from pandas_dptree.ledger.entries import Terms, checked_note
+from pandas_dptree.ledger.entries import Terms, checked_note, readable
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import Store, spent_of
 from pandas_dptree.ledger.tables import keep_tables, keeps_tables, kept_output, packed, write_beside
@@ -26,6 +27,9 @@ from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public
 
 __all__ = ["Account", "Several"]
+
+_LOGGER = logging.getLogger("pandas_dptree.ledger")
+"""It is told what the ledger says, and nothing else."""
 
 
 class _Charging(Chargeable):
@@ -50,6 +54,7 @@ class _Charging(Chargeable):
                         output = kept_output(connection, self._store.path, number)
                         if output is not None:
                             found[name] = Kept(table=output.table, number=number, requested=time)
+                            _LOGGER.info("the table of charge %d is returned as it was kept", number)
         return found
 
     def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
@@ -92,6 +97,11 @@ class _Charging(Chargeable):
         with self._store.writing() as connection:
             charges = prepared(connection, list(requests.values()), note, allow_repeat=allow_repeat)
             heads = commit(connection, charges, note, requested=requested)
+        for each, head in zip(requests.values(), heads, strict=True):
+            _LOGGER.info(
+                "charge %d: account %r, note %r, %s, plan %s",
+                head.number, each.account, note, readable(each.plan.subject), each.plan.digest,
+            )  # fmt: skip
         return {
             name: Charge(
                 account=each.account, part=each.part, number=head.number, digest=head.digest, note=note
@@ -112,6 +122,9 @@ class _Charging(Chargeable):
         with self._store.writing() as connection:
             keep_tables(connection, tables)
             _mark(connection, outputs)
+        _LOGGER.info(
+            "%s the tables of charges %s", "kept" if keeps else "made", [each.number for each in outputs]
+        )
 
     def mark_released(self, charges: Iterable[Charge]) -> None:
         """Note that the tables of these charges were made, without keeping them."""

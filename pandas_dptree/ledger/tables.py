@@ -21,6 +21,7 @@ from pandas_dptree.errors import LedgerError
 from pandas_dptree.ledger.kept_tables import from_bytes, to_bytes
 from pandas_dptree.ledger.store import FORMAT, KEPT_SCHEMA, append, format_of, sync_folder
 from pandas_dptree.output.atomic_files import write_whole
+from pandas_dptree.output.table_digest import table_digest
 from pandas_dptree.plans.charging import Charge, Output
 
 __all__ = [
@@ -72,8 +73,8 @@ def packed(outputs: Mapping[Charge, Output]) -> list[Stored]:
     result = []
     for charge, output in outputs.items():
         data = to_bytes(output.table, output.linear)
-        digest = hashlib.sha256(data).hexdigest()
-        result.append(Stored(charge=charge.number, table=digest, stored=digest, data=data))
+        stored, table = hashlib.sha256(data).hexdigest(), table_digest(output.table)
+        result.append(Stored(charge=charge.number, table=table, stored=stored, data=data))
     return result
 
 

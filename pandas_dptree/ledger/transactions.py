@@ -55,7 +55,13 @@ from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 
-from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedReleaseError, quote
+from pandas_dptree.errors import (
+    InsufficientBudgetError,
+    LedgerError,
+    RefusedReleaseError,
+    RepeatedReleaseError,
+    quote,
+)
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms, readable, text_of_time, user_name
 from pandas_dptree.ledger.store import WHOLE, Head, add_to_spent, append, spent_of
@@ -215,18 +221,18 @@ def _checked_digest(plan: Costed, terms: Terms) -> str:
             if terms.privacy_unit is None
             else f"plan with privacy_unit={quote(terms.privacy_unit)} and max_contributions"
         )
-        raise LedgerError(
+        raise RefusedReleaseError(
             f"The account {quote(terms.name)} protects {terms.protects}, and the plan {unit}.",
             hint=f"{example}, or charge an account for {unit}: ledger.add_account(...).",
         )
     if plan.neighbors != terms.neighbors:
-        raise LedgerError(
+        raise RefusedReleaseError(
             f"The account {quote(terms.name)} is for neighbors={quote(terms.neighbors)}, and the plan for "
             f"{quote(plan.neighbors)}.",
             hint=f"plan with neighbors={quote(terms.neighbors)}, or charge another account.",
         )
     if plan.digest is None:
-        raise LedgerError(
+        raise RefusedReleaseError(
             "The plan has no digest, by which a ledger recognizes a release that is repeated: JSON cannot "
             "hold one of its names.",
             hint="use texts or whole numbers as names of columns and levels.",
@@ -239,7 +245,7 @@ def _amount(plan: Costed, terms: Terms) -> Amount:
     stated = plan.losses.in_epsilon if terms.currency == "epsilon" else plan.losses.in_rho
     if stated is None:
         other = "rho" if terms.currency == "epsilon" else "epsilon"
-        raise LedgerError(
+        raise RefusedReleaseError(
             f"The account {quote(terms.name)} adds up {terms.currency}, and the plan states its loss only in "
             f"{other}.",
             hint=f"plan with {terms.currency}=..., or charge an account in {other}.",

@@ -15,6 +15,9 @@ from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.ingest.contributions import LeafTally
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.plots import plot_level_errors
@@ -23,7 +26,7 @@ from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import not_measured
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
-from pandas_dptree.plans.execute import prepared
+from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Release
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -150,6 +153,9 @@ class AdditivePlan(Measurement):
 
     def _prepared(self, data: Any) -> Release:
         return prepared(self, data)
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, LeafTally]:
+        return opened_leaves(self, [self.quantity], data, bounding)
 
     def alpha_rmse(self, alpha: float, counts: Mapping[Hashable, float] | None = None) -> FloatArray:
         r"""Predict each level's root mean squared error beyond a relative error `alpha`.

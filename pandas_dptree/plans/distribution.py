@@ -20,7 +20,9 @@ from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names,
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
-from pandas_dptree.ingest.bins import binned_counts
+from pandas_dptree.ingest.bins import BinTally, binned_counts, open_bins
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.doubtful_tables import Doubt, Level, empty_values
@@ -245,6 +247,12 @@ class DistributionPlan(Plan[Distribution]):
             if self.domain is not None:
                 counts[self.domain.structural_zeros] = 0
             return counts
+        self._check_records()
+        return binned_counts(data, self.bins, self.domain, **resources.bounding(self))
+
+    def _check_records(self) -> None:
+        """Refuse records if the groups have no names, or if units cannot be bounded."""
+        n_groups = len(self.totals[-1])
         if self.domain is None and n_groups > 1:
             raise ArgumentError(
                 "data",
@@ -252,7 +260,10 @@ class DistributionPlan(Plan[Distribution]):
                 hint="plan with a Domain to release a frame of records.",
             )
         check_rows_of_records(self.privacy_unit, self.max_contributions)
-        return binned_counts(data, self.bins, self.domain, **resources.bounding(self))
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, BinTally]:
+        self._check_records()
+        return open_bins(data, self.bins, self.domain, bounding)
 
     def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Concatenate the groups that a table shows, level by level."""

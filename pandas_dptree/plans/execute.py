@@ -15,9 +15,12 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
-from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.contributions import LeafTally, leaf_totals, open_leaves
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
@@ -41,6 +44,7 @@ __all__ = [
     "linear_estimates",
     "measured",
     "measurement_columns",
+    "opened_leaves",
     "prepared",
     "unbiased",
 ]
@@ -196,6 +200,18 @@ def exact_leaves(
     """Add up each quantity over the records of each leaf, exactly. The result is secret."""
     if isinstance(data, np.ndarray) and len(quantities) == 1:
         return [_leaves_from_array(plan, quantities[0], data)]
+    return leaf_totals(data, _domain_of_records(plan), quantities, **resources.bounding(plan))
+
+
+def opened_leaves(
+    plan: TreePlan, quantities: Sequence[Quantity], data: Any, bounding: Bounding
+) -> tuple[Records, LeafTally]:
+    """Open the records for `exact_leaves`; nothing is read yet."""
+    return open_leaves(data, _domain_of_records(plan), quantities, bounding)
+
+
+def _domain_of_records(plan: TreePlan) -> Domain:
+    """Return the domain of a plan, or refuse records if it has none."""
     if plan.domain is None:
         raise ArgumentError(
             "data",
@@ -203,7 +219,7 @@ def exact_leaves(
             hint="plan with a Domain to release a frame of records.",
         )
     check_rows_of_records(plan.privacy_unit, plan.max_contributions)
-    return leaf_totals(data, plan.domain, quantities, **resources.bounding(plan))
+    return plan.domain
 
 
 def _leaves_from_array(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:

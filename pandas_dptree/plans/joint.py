@@ -17,6 +17,9 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.contributions import LeafTally
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.empty_tables import Totals, totals_of
@@ -37,6 +40,7 @@ from pandas_dptree.plans.execute import (
     finishing_steps,
     linear_estimates,
     measured,
+    opened_leaves,
 )
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.means import mean_columns
@@ -269,6 +273,10 @@ class JointPlan(Plan[pd.DataFrame]):
 
         n_leaves = self._first._shape.n_leaves
         return Release(plan=self, read=read, effort=n_leaves, steps=finishing_steps(self.plans))
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, LeafTally]:
+        quantities = [each.quantity for each in self.plans.values()]
+        return opened_leaves(self._first, quantities, data, bounding)
 
     def _finished(self, leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
         """Measure exact values, and make the table."""

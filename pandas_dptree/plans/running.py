@@ -42,10 +42,11 @@ from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.doubtful_tables import Doubt
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
+from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed, Kept, Output
 from pandas_dptree.plans.options import RUNNING, with_defaults
 
-__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out"]
+__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out", "checked_folder"]
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -137,7 +138,7 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     running = with_defaults(RUNNING, options)
     rng, account = running["rng"], _account(running)
     origin = Origin(rng)
-    resources = Resources(origin.source, _checked_folder(running["temp_folder"]))
+    resources = Resources(origin.source, checked_folder(running["temp_folder"]))
     requested = datetime.now(UTC)
     kept: Mapping[Name, Kept] = {}
     charging: dict[str, Any] = {"note": running["note"], "allow_repeat": running["allow_repeat"]}
@@ -163,6 +164,7 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
             while unfinished:
                 name, finish = unfinished.pop(0)  # so that exact values are freed one by one
                 outcomes[name] = finish(Origin(rng, charges.get(names[name])), done)
+                state_digest(outcomes[name].table)
                 if unfinished:
                     done()
         except Exception as error:
@@ -253,7 +255,7 @@ def _in_words(charges: Mapping[Any, Charge]) -> str:
     )
 
 
-def _checked_folder(folder: Any) -> str | None:
+def checked_folder(folder: Any) -> str | None:
     """Check that temporary files can be written to a folder."""
     if folder is None:
         return None

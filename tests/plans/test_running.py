@@ -10,10 +10,12 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
+from pandas_dptree.output.table_digest import table_digest
 from pandas_dptree.plans.charging import Charge, Chargeable
 from pandas_dptree.plans.running import Release, carry_out
 from tests.helpers_cases import each
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
+from tests.helpers_output import told
 from tests.helpers_privacy import LOSS
 
 NOTE = "2026-03"
@@ -158,9 +160,9 @@ def test_the_time_of_a_charge_is_that_of_the_request(monkeypatch):
 def test_the_table_names_its_charge(plan):
     released = plan.release(RECORDS, ledger=Account(), note=NOTE)
     table = released.histogram() if isinstance(released, dpt.Distribution) else released
-    stated = table.attrs["dp"]
-    assert stated["ledger"] == {"account": "patients", "charge": 7, "digest": "ab" * 32}
-    assert stated == {**plan.provenance(), "ledger": stated["ledger"]}
+    ledger = {"account": "patients", "charge": 7, "digest": "ab" * 32}
+    assert told(table) == {**plan.provenance(), "ledger": ledger}
+    assert table.attrs["dp"]["table_digest"] == table_digest(table)
     assert NOTE not in repr(table.attrs)  # a note may be internal
 
 
