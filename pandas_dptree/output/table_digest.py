@@ -21,10 +21,13 @@ import xarray as xr
 
 from pandas_dptree.output.column_types import Cells, encode, names_as_text, numbered_text, printable
 
-__all__ = ["is_whole", "state_digest", "stated_digest", "table_digest"]
+__all__ = ["alteration", "state_digest", "stated_digest", "table_digest"]
 
 Table = TypeVar("Table", bound=Any)
 
+_ALTERED: Final = (
+    "not the whole released table: rows were selected or moved, or values were changed, after the release"
+)
 _KEY: Final = "table_digest"
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
@@ -74,10 +77,10 @@ def stated_digest(released: Any) -> str | None:
     return digest if isinstance(digest, str) else None
 
 
-def is_whole(table: pd.DataFrame) -> bool | None:
-    """Whether a table has just the values with which it was released; None if it states no digest."""
+def alteration(table: Any) -> str:
+    """Say that a table has other values than those with which it was released; nothing if it states none."""
     digest = stated_digest(table)
-    return None if digest is None else digest == table_digest(table)
+    return "" if digest is None or digest == table_digest(table) else _ALTERED
 
 
 def _columns(released: Any) -> Iterator[tuple[pd.Series, Any]]:
