@@ -31,7 +31,7 @@ from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import read_file, to_file
-from pandas_dptree.planning.targets import relative
+from pandas_dptree.planning.targets import relative, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.detection import detection_probability
@@ -41,6 +41,8 @@ from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePl
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.losses import Losses
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.plans.risk import Risk
+from pandas_dptree.plans.secret_check import SecretCheck
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
@@ -78,6 +80,8 @@ __all__ = [
     "Plan",
     "PrivacyLoss",
     "RepeatedReleaseError",
+    "Risk",
+    "SecretCheck",
     "SparseVector",
     "Tree",
     "TruncatedLaplace",
@@ -112,4 +116,5 @@ __all__ = [
     "tree_counts",
     "tree_means",
     "tree_sums",
+    "within",
 ]

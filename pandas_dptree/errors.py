@@ -24,6 +24,7 @@ import numpy as np
 __all__ = [
     "ArgumentError",
     "CallError",
+    "ChargedError",
     "ColumnsError",
     "DPTreeError",
     "DPTreeWarning",
@@ -32,6 +33,7 @@ __all__ = [
     "LedgerError",
     "LedgerIntegrityError",
     "MissingExtraError",
+    "RefusedReleaseError",
     "RepeatedReleaseError",
     "check_choice",
     "did_you_mean",
@@ -42,6 +44,7 @@ __all__ = [
     "quote",
     "visible",
     "warn",
+    "why_unreadable",
 ]
 
 MOST_ENTRIES: Final = 8
@@ -112,17 +115,45 @@ def did_you_mean(missing: Iterable[object], known: Iterable[object], *, cutoff: 
     if len(wanted) > MOST_ENTRIES:
         return ""
     candidates = {_folded(name): name for name in known}
+    for parts in (name.split(",") for name in wanted if isinstance(name, str) and "," in name):
+        if {*map(_folded, parts)} <= {*candidates}:
+            return f"did you mean {listed(candidates[_folded(part)] for part in parts)}, each by itself? "
     meant = [
         quote(candidates[match]) + (f" for {quote(name)}" if len(wanted) > 1 else "")
         for name in wanted
-        for match in difflib.get_close_matches(_folded(name), candidates, n=1, cutoff=cutoff)
+        for match in _similar(_folded(name), candidates, cutoff)
     ]
     return f"did you mean {' and '.join(meant)}? " if meant else ""
+
+
+def _similar(name: str, candidates: Iterable[str], cutoff: float) -> list[str]:
+    """Find the most similar candidate; one of which at least three letters were written comes first."""
+    begun = [each for each in candidates if each.startswith(name)] if len(name.strip("-")) > 2 else []
+    return (
+        begun[:1]
+        if begun and cutoff < 1
+        else difflib.get_close_matches(name, [*candidates], n=1, cutoff=cutoff)
+    )
 
 
 def _folded(name: object) -> str:
     """Normalize a name for comparison: ignore case and surrounding blanks."""
     return name.strip().casefold() if isinstance(name, str) else quote(name)
+
+
+def why_unreadable(path: str | os.PathLike[str], otherwise: str) -> str:
+    """Say why a file cannot be read, as far as opening it shows; or else what is known."""
+    try:
+        with open(path, "rb") as file:
+            return otherwise if file.read(1) else "it is empty"
+    except FileNotFoundError:
+        return "it does not exist"
+    except IsADirectoryError:
+        return "it is a folder"
+    except PermissionError:
+        return "you may not read it"
+    except OSError as error:
+        return error.strerror or otherwise
 
 
 def kind_of_object(argument: object) -> str:
@@ -246,7 +277,11 @@ class LedgerError(DPTreeError):
     """
 
 
-class InsufficientBudgetError(LedgerError):
+class RefusedReleaseError(LedgerError):
+    """A release that an account refuses: nothing was charged, and no records were counted."""
+
+
+class InsufficientBudgetError(RefusedReleaseError):
     """A release that would spend more than what is left of an account.
 
     Attributes
@@ -266,8 +301,8 @@ class InsufficientBudgetError(LedgerError):
         self.remaining = remaining
 
 
-class RepeatedReleaseError(LedgerError):
-    """A release whose plan and note were charged to the same account before.
+class RepeatedReleaseError(RefusedReleaseError):
+    """A release that was charged to the same account before: the same plan, or one for the same table.
 
     Attributes
     ----------
@@ -289,6 +324,20 @@ class RepeatedReleaseError(LedgerError):
         self.number = number
         self.requested = requested
         self.released = released
+
+
+class ChargedError(LedgerError):
+    """A release that failed after it was charged, so that there is no table. Its cause is the failure.
+
+    Attributes
+    ----------
+    charges : tuple of Charge
+        What was charged.
+    """
+
+    def __init__(self, fact: str, *, charges: tuple[Any, ...], hint: str) -> None:
+        super().__init__(fact, hint=hint)
+        self.charges = charges
 
 
 class LedgerIntegrityError(LedgerError):

@@ -10,7 +10,7 @@ from textwrap import fill
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
-from pandas_dptree.errors import CallError, did_you_mean
+from pandas_dptree.errors import CallError, DPTreeError, did_you_mean
 from pandas_dptree.old_names import new_argument
 
 __all__ = ["Option", "options_of", "public"]
@@ -92,7 +92,11 @@ def public(
             signature.bind(*args, **kwargs)
         except TypeError:
             raise _misfit(function.__name__, signature, len(args), kwargs) from None
-        return function(*args, **{**defaults, **kwargs})
+        try:
+            return function(*args, **{**defaults, **kwargs})
+        except DPTreeError as error:
+            # the line of the caller matters, not those in between
+            raise error.with_traceback(None) from error.__cause__
 
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.__doc__ = _documented(function.__doc__, options, private="private_keys" in signature.parameters)

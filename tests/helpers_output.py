@@ -1,5 +1,7 @@
 """Released tables, and what a reader sees of them."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +18,13 @@ PLACES = pd.DataFrame(
     }
 )
 KEYS = ["state", "county"]
+
+
+def told(table):
+    """What a table states of how it was made, without the digest of its values."""
+    provenance = table.attrs["dp"]
+    provenance = json.loads(provenance) if isinstance(provenance, str) else provenance
+    return {name: each for name, each in provenance.items() if name != "table_digest"}
 
 
 def us(**options):

@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.cli import verify
+from pandas_dptree import verify
 
 BY = ["region", "district", "site"]
 PLACES = pd.DataFrame(

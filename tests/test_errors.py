@@ -25,6 +25,9 @@ from tests.helpers_warnings import EMPTY
     [
         (["day"], ["Day", "Daytime"], "did you mean 'Day'? "),
         (["Day "], ["Day"], "did you mean 'Day'? "),
+        (["--eps"], ["--keep", "--epsilon"], "did you mean '--epsilon'? "),
+        (["day, Hour"], ["Day", "hour"], "did you mean ['Day', 'hour'], each by itself? "),
+        (["day,week"], ["Day", "hour"], ""),
         (["cuonty"], ["county", "country"], "did you mean 'county'? "),
         (["a", "Xx"], ["A", "xx"], "did you mean 'A' for 'a' and 'xx' for 'Xx'? "),
         (["a", "nothing like it"], ["A"], "did you mean 'A' for 'a'? "),
@@ -35,7 +38,7 @@ from tests.helpers_warnings import EMPTY
         ([f"day {i}" for i in range(9)], ["day 1"], ""),  # a column of records, perhaps
         ([], ["a"], ""),
     ],
-    ids=range(11),
+    ids=range(14),
 )
 def test_close_names_are_suggested(missing, known, hint):
     assert did_you_mean(missing, known) == hint
@@ -142,7 +145,7 @@ def test_a_script_is_shown_its_own_line(tmp_path):
 
 
 def test_what_a_terminal_would_obey_is_escaped_and_nothing_else():
-    from pandas_dptree.cli import verify  # which shares no code with the package
+    from pandas_dptree import verify  # which shares no code with the package
     from pandas_dptree.errors import visible
 
     characters = [

@@ -174,7 +174,7 @@ def test_ledger_is_charged_again(ledger):
     visits().dp.release(read_plan("sums"), ledger=patients, note="sums again")
     assert patients.spent.rho == pytest.approx(spent + float(one) + 0.1, rel=1e-12)
     assert patients.n_charges == RECORDED["ledger"]["accounts"]["patients"][1] + 2
-    assert ledger.verify(digest).number == number + 2
+    assert ledger.verify(digest).number == number + 4
     assert ledger.to_frame()["released"].tolist() == [
         *RECORDED["ledger"]["charges"]["columns"][5]["values"], True, True,
     ]  # fmt: skip

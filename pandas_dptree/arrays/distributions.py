@@ -22,6 +22,7 @@ from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import usual_causes
+from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.options import (
@@ -147,7 +148,7 @@ def cdf(
     found, others = _released(array, dim, plan, edges, options)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
     table = _reshaped(array, others, found.cdf(confidence=confidence), dim, ends)
-    return table.assign(std_error=(dim, found.std_errors[0]))
+    return state_digest(table.assign(std_error=(dim, found.std_errors[0])))
 
 
 @takes("confidence", *CELL_DISTRIBUTION, *RUNNING, confidence=0.95)
@@ -189,7 +190,9 @@ def quantiles(
     check_free(array, {"q", "value", "lower", "upper"})
     confidence: Any = options.pop("confidence")
     found, others = _released(array, dim, plan, edges, options)
-    return _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
+    return state_digest(
+        _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
+    )
 
 
 def _released(

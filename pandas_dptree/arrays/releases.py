@@ -29,7 +29,13 @@ from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.doubts import doubts_of
-from pandas_dptree.plans.execute import columns_of, exact_leaves, finishing_steps, measured
+from pandas_dptree.plans.execute import (
+    columns_of,
+    exact_leaves,
+    finishing_steps,
+    linear_estimates,
+    measured,
+)
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -75,12 +81,14 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
         if others:  # the result also has their indices, which come from the array
             provenance["domain_source"] = "observed"
         columns = columns_of(plan.quantity.name, forest, values)
+        linear = linear_estimates({plan.quantity.name: forest}, [values], origin)
         tree = lay_out_forest(plan, array, others, columns, provenance)
         doubts = doubts_of({plan.quantity.name: (forest, values)}, plan.domain)
-        return Outcome(tree, totals_of(tree["total"].to_dataset(), quantities), usual_causes(), doubts)
+        totals = totals_of(tree["total"].to_dataset(), quantities)
+        return Outcome(tree, totals, usual_causes(), doubts, linear)
 
-    n_leaves = plan.tree.n_leaves
-    return Release(plan=plan, read=read, effort=n_leaves, steps=finishing_steps({plan.quantity.name: plan}))
+    steps = finishing_steps({plan.quantity.name: plan})
+    return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=steps, form="DataTree")
 
 
 def check_array_names(array: xr.DataArray, quantity: Quantity) -> None:
@@ -122,13 +130,15 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
         quantities = {name: each.quantity for name, each in plan.plans.items()}
         totals = totals_of(together["total"].to_dataset(), quantities)
         doubts = [doubt for part in parts.values() for doubt in part.doubts]
-        return Outcome(together, totals, usual_causes(), doubts)
+        linear = {str(name): each for name, part in parts.items() for each in part.linear.values()}
+        return Outcome(together, totals, usual_causes(), doubts, linear)
 
     return Release(
         plan=plan,
         read=read,
         effort=sum(each.effort for each in variables.values()),
         steps=[step for each in variables.values() for step in each.steps],
+        form="DataTree",
     )
 
 

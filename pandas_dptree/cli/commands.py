@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -15,11 +15,14 @@ from typing import Any
 
 import pandas as pd
 
-from pandas_dptree.cli import demo, verify
-from pandas_dptree.cli.charging import SHELL_PHRASES, print_charge, running_options
-from pandas_dptree.cli.files import check_out, read, write, write_table
-from pandas_dptree.cli.parser import Run, flag_of, parser_of
+from pandas_dptree import verify
+from pandas_dptree.cli import demo
+from pandas_dptree.cli.charging import print_charge, running_options, was_charged
+from pandas_dptree.cli.files import already_exists, check_out, holds, read, write, write_table
+from pandas_dptree.cli.parser import Run, parser_of
 from pandas_dptree.cli.records import open_records, reported
+from pandas_dptree.cli.shell_words import flags_of, in_shell_words
+from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import (
     ArgumentError,
     DomainError,
@@ -37,26 +40,42 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
 from pandas_dptree.planning.private_split import PRIVATE_SPLITS
 from pandas_dptree.planning.split import SPLITS
+from pandas_dptree.planning.targets import Within, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS, require_supported
+from pandas_dptree.plans.options import (
+    COUNTS,
+    JOINT,
+    OPTIONS,
+    PLAN,
+    RUNNING,
+    SUMS,
+    Running,
+    require_supported,
+)
 from pandas_dptree.verbs import plans, tables
 
 __all__ = ["main"]
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the shell command, with the arguments of the process by default.
 
-    Returns 0, or 2 after an error; ``dptree verify`` has further statuses (`pandas_dptree.cli.verify.main`).
-    Errors and warnings go to standard error, each in one piece.
+    Returns a `Status`; ``dptree verify`` has its own (`pandas_dptree.verify.main`). Errors and
+    warnings go to standard error, each in one piece.
     """
     parser = parser_of(_COMMANDS)
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         given = visible(" ".join(unknown))
         parser.error(f"unrecognized arguments: {given}{_suggestion(unknown, arguments)}")
+    if arguments.log_level is not None:
+        logging.basicConfig(
+            level=arguments.log_level.upper(), format="%(levelname)s %(name)s: %(message)s", force=True
+        )
     try:
         with warnings.catch_warnings():
             # A release that has spent its budget is written, even if warnings are errors.
@@ -66,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except DPTreeError as error:
         _print_message(error, arguments)
-        return 2
+        return status_of(error)
     except BrokenPipeError:  # the reader has closed the pipe, as in `dptree demo | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         failed = None
@@ -85,54 +104,37 @@ def _print_warning(
 
 def _print_message(message: Exception, arguments: argparse.Namespace) -> None:
     """Print an error or a warning of this package."""
-    text = visible(_with_shell_names(str(message), arguments), lines=True)
+    text = visible(in_shell_words(str(message), arguments), lines=True)
     print(f"dptree: {text}", file=sys.stderr)
 
 
 def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
     """Return a hint at the options that may have been meant, or an empty string."""
     given = [each.partition("=")[0] for each in unknown if each.startswith("-")]
-    hint = did_you_mean(given, _shell_names(arguments).values())
+    hint = did_you_mean(given, flags_of(arguments).values())
     return f"\nHint: {hint.rstrip()}" if hint else ""
 
 
-def _with_shell_names(message: str, arguments: argparse.Namespace) -> str:
-    """Replace the names of Python arguments by those of the shell."""
-    names = {name: flag for name, option in OPTIONS.items() if (flag := option.flag)}
-    names |= _shell_names(arguments) | {"columns": "--column", "frame": "records", "parts": "--part"}
-    if getattr(arguments, "share", None):
-        names["split"] = names["share"]
-    for phrase, in_shell in SHELL_PHRASES.items():
-        message = message.replace(phrase, in_shell)
-    return re.sub(r"`(\w+)`", lambda name: f"`{names.get(name[1], name[1])}`", message)
+def _counts(arguments: argparse.Namespace) -> int:
+    return _release_table(arguments, tables.tree_counts, COUNTS)
 
 
-def _shell_names(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the shell's names of a command's options, by their names in Python."""
-    return {name: flag_of(name) for name in vars(arguments) if name not in ("run", "records")}
+def _sums(arguments: argparse.Namespace) -> int:
+    return _release_table(arguments, tables.tree_sums, SUMS, **_values(arguments))
 
 
-def _counts(arguments: argparse.Namespace) -> None:
-    _release_table(arguments, tables.tree_counts, COUNTS)
-
-
-def _sums(arguments: argparse.Namespace) -> None:
-    _release_table(arguments, tables.tree_sums, SUMS, **_values(arguments))
-
-
-def _means(arguments: argparse.Namespace) -> None:
-    _release_table(arguments, tables.tree_means, JOINT, **_values(arguments))
+def _means(arguments: argparse.Namespace) -> int:
+    return _release_table(arguments, tables.tree_means, JOINT, **_values(arguments))
 
 
 def _release_table(
     arguments: argparse.Namespace, verb: Callable[..., pd.DataFrame], names: Sequence[str], **values: Any
-) -> None:
+) -> int:
     """Release a table of records by a verb that takes the named options, and print or write it.
 
     All that is public is read before the records are opened.
     """
-    check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
-    running = running_options(arguments)
+    running = _running(arguments)
     options = {**values, **_options(arguments, names), **running}
     options["domain"] = _domain(arguments, _public_levels(arguments))
     units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
@@ -140,8 +142,35 @@ def _release_table(
     records = open_records(arguments.records, columns, arguments.table)
     with reported(records):
         released = verb(records, by=arguments.by, **options)
-    write_table(released, arguments.out, force=arguments.force)
+    return _deliver(released, running, arguments)
+
+
+def _running(arguments: argparse.Namespace) -> Running:
+    """Return how a command releases. If its output exists, only a table that was kept is returned."""
+    check_out(arguments.out, ".csv", ".parquet", force=arguments.force or arguments.ledger is not None)
+    refusal = None if arguments.force else already_exists(arguments.out)
+    return running_options(arguments, refusal)
+
+
+def _deliver(released: pd.DataFrame, running: Running, arguments: argparse.Namespace) -> int:
+    """Write or print a released table, and say what was charged. It is printed if it cannot be written."""
+    out: Path | None = arguments.out
+    status = Status.DONE
+    try:
+        if out is not None and not arguments.force and already_exists(out) and holds(out, released):
+            print(visible(f"dptree: {str(out)!r} holds this table already."), file=sys.stderr)
+        else:
+            write_table(released, out, force=arguments.force)
+            _LOGGER.info("wrote %s", visible("standard output" if out is None else repr(str(out))))
+    except ArgumentError as error:
+        if not was_charged(running):
+            raise
+        _print_message(error, arguments)
+        print("dptree: the table, whose budget is spent, follows on standard output.", file=sys.stderr)
+        write_table(released, None, force=False)
+        status = Status.CHARGED
     print_charge(running)
+    return status
 
 
 def _public_levels(arguments: argparse.Namespace) -> list[Any]:
@@ -192,6 +221,7 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None
                 hint="pass a file of keys as --domain.",
             )
         return "observed"
+    _LOGGER.info("reading the public keys in %s", visible(repr(str(arguments.domain))))
     places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
     if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
         flags = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
@@ -256,17 +286,39 @@ def _plan(arguments: argparse.Namespace) -> None:
     print(visible(plan, lines=True))
 
 
-def _release(arguments: argparse.Namespace) -> None:
-    check_out(arguments.out, ".csv", ".parquet", force=arguments.force)
-    plan, running = _read_plan(arguments), running_options(arguments)
+def _release(arguments: argparse.Namespace) -> int:
+    running, plan = _running(arguments), _read_plan(arguments)
     print(visible(plan.headline), file=sys.stderr)
-    others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
-    columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
-    records = open_records(arguments.records, columns, arguments.table)
+    records = _records_of(plan, arguments)
     with reported(records):
         released = plan.release(records, **running)
-    write_table(released, arguments.out, force=arguments.force)
-    print_charge(running)
+    return _deliver(released, running, arguments)
+
+
+def _secret_check(arguments: argparse.Namespace) -> None:
+    """Print exact numbers of the records, or write them to a file of the user alone."""
+    check_out(arguments.out, ".txt", force=arguments.force)
+    plan = _read_plan(arguments)
+    records = _records_of(plan, arguments)
+    with reported(records):
+        text = plan.secret_check(records, temp_folder=arguments.temp_folder).to_text() + "\n"
+
+    def fill(path: Path) -> None:
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
+
+    if arguments.out is not None:
+        write(arguments.out, fill, force=arguments.force)
+    else:  # an error about the encoding would quote the text
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _records_of(plan: Plan[Any], arguments: argparse.Namespace) -> Any:
+    """Open the records for a plan."""
+    others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
+    columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
+    return open_records(arguments.records, columns, arguments.table)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -317,8 +369,10 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
     options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
     options |= _mechanism(arguments)
     options["split"] = _by_level("share", arguments.share) or arguments.split
-    for name in {"level_weights", "target"} & set(options):
-        options[name] = _by_level(name, options[name])
+    if "level_weights" in options:
+        options["level_weights"] = _by_level("level_weights", options["level_weights"])
+    if "target" in options:
+        options["target"] = _by_level("target", options["target"], "county=25 or county=50@95%", _target)
     if "known" in options:
         options["known"] = _known(arguments)
     return options
@@ -344,19 +398,33 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"mechanism": arguments.mechanism}
 
 
-def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] | None:
+def _by_level(
+    argument: str, given: list[str] | None, example: str = "county=0.5", read: Callable[[str], Any] = float
+) -> dict[Hashable, Any] | None:
     """Parse repeated LEVEL=NUMBER arguments."""
     if given is None:
         return None
     try:
-        pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
+        pairs = [(level, read(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=0.5."
+            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint=f"for example {example}."
         ) from None
     if len(dict(pairs)) < len(pairs):
         raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")
     return dict(pairs)
+
+
+def _target(text: str) -> float | Within:
+    """Parse a standard error, or a half width and its confidence: 50@95% or 50@0.95."""
+    number, at, confidence = text.partition("@")
+    if not at:
+        return float(number)
+    share = float(confidence.removesuffix("%")) / (100 if confidence.endswith("%") else 1)
+    try:
+        return within(float(number), confidence=share)
+    except ArgumentError as error:
+        raise ValueError(error.fact) from None
 
 
 _COMMANDS: Mapping[str, Run] = {
@@ -365,6 +433,7 @@ _COMMANDS: Mapping[str, Run] = {
     "means": _means,
     "plan": _plan,
     "release": _release,
+    "secret-check": _secret_check,
     "verify": _verify,
     "demo": demo.run,
 }

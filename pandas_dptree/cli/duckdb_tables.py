@@ -48,7 +48,7 @@ def open_table(
     with closing(_connected(path)) as connection:
         source = _found(connection.sql(_TABLES).fetchall(), table)
         names = connection.sql(f"select * from {source} limit 0").columns
-        check_columns(pd.DataFrame(columns=names), columns, argument="records")
+        check_columns(pd.DataFrame(columns=names), columns, argument="records", public=True)
         query = f"select {', '.join(map(_quoted, columns))} from {source}"
         schema = connection.sql(f"{query} limit 0").arrow().schema
     return schema, partial(_read, path, query)

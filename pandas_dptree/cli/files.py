@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 
 from pandas_dptree.cli.csv_files import read_csv
-from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, visible
+from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, visible, why_unreadable
 from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.output.atomic_files import check_writable, write_whole
-from pandas_dptree.output.files import TableFile, check_parquet, description_path
+from pandas_dptree.output.files import TableFile, check_parquet, description_path, read_file
 
-__all__ = ["check_out", "read", "write", "write_table"]
+__all__ = ["already_exists", "check_out", "holds", "read", "write", "write_table"]
 
 
 def read(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
@@ -41,8 +41,9 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
         raise
     except Exception:  # a reader's message may quote the file
         pass
+    why = why_unreadable(path, "it is not well-formed")
     raise ArgumentError(
-        argument, f"cannot be read from {str(path)!r}.", hint="check that the file exists and is well-formed."
+        argument, f"cannot be read from {str(path)!r}: {why}.", hint="correct the path, or the file."
     )
 
 
@@ -68,15 +69,35 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
             "out", f"is in a folder that does not exist: {str(path)!r}.", hint="create the folder first."
         )
     suffix = _suffix(path, "out", *known)
-    for each in [path, description_path(path)] if suffix == ".csv" else [path]:
+    for each in _files_of(path):
         try:
             check_writable(each)
         except OSError:
             raise _unwritable(each) from None
-        if os.path.lexists(each) and not force:
-            raise _already_exists(each)
+    refusal = already_exists(path)
+    if refusal is not None and not force:
+        raise refusal
     if suffix == ".parquet":
         check_parquet("Writing Parquet")
+
+
+def already_exists(path: Path | None) -> ArgumentError | None:
+    """Return the error that an output file exists, or the description that belongs to it; None if not."""
+    return next((_already_exists(each) for each in _files_of(path) if os.path.lexists(each)), None)
+
+
+def _files_of(path: Path | None) -> list[Path]:
+    if path is None:
+        return []
+    return [path, description_path(path)] if path.name.lower().endswith((".csv", ".csv.gz")) else [path]
+
+
+def holds(path: Path, released: pd.DataFrame) -> bool:
+    """Whether a file holds a released table, unchanged."""
+    try:
+        return bool(read_file(path).equals(released))
+    except (DPTreeError, OSError, ValueError):
+        return False
 
 
 def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
@@ -133,7 +154,9 @@ def _already_exists(path: Path) -> ArgumentError:
         fact = f"needs a second file, for the description of the table, which already exists: {str(path)!r}."
         hint = "remove it if its table is gone, name another file, or add --force to replace it."
     else:
-        warning = "" if path.suffix.lower() == ".json" else "a second release spends the budget again; "
+        warning = (
+            "" if path.suffix.lower() in (".json", ".txt") else "a second release spends the budget again; "
+        )
         fact = f"is a file that already exists: {str(path)!r}."
         hint = f"{warning}keep the file, name another one, or add --force to replace it."
     return ArgumentError("out", fact, hint=hint)

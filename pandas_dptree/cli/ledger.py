@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
-from pandas_dptree.errors import LedgerIntegrityError, visible
+import pandas as pd
+
+from pandas_dptree.cli.files import check_out, write_table
+from pandas_dptree.errors import ArgumentError, LedgerIntegrityError, visible
 from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.privacy.unit import ROWS
 
@@ -60,10 +64,18 @@ def add_to(commands: Any) -> None:
         sub.set_defaults(run=run)
         return sub
 
-    command("create", "make a ledger with one account", _create, terms)
+    create = command("create", "make a ledger with one account", _create, terms)
+    create.add_argument(
+        "--no-tables", dest="keep_tables", action="store_false",
+        help="keep charges alone, and not the released tables; then a repeated release is refused",
+    )  # fmt: skip
     command("add", "add an account to a ledger", _add, terms)
     show = command("show", "print accounts and charges", _show)
+    show.add_argument("--json", action="store_true", help="print everything as JSON, with exact fractions")
     show.add_argument("--html", metavar="PAGE", help="write a page to print instead, which replaces the file")
+    table = command("table", "write a table that was released, as the ledger kept it", _table)
+    table.add_argument("charge", metavar="ENTRY", type=int, help="the entry of its charge, as in `show`")
+    table.add_argument("--out", metavar="TABLE", help="the file to write; by default CSV to standard output")
     verify = command("verify", "check that a ledger was not changed; the exit status is 1 if it was", _verify)
     verify.add_argument(
         "--head", metavar="HEX",
@@ -78,7 +90,7 @@ def _terms(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _create(arguments: argparse.Namespace) -> None:
-    with Ledger.create(arguments.ledger, **_terms(arguments)) as ledger:
+    with Ledger.create(arguments.ledger, **_terms(arguments), keep_tables=arguments.keep_tables) as ledger:
         print(visible(ledger[arguments.account]))
         _print_head(ledger)
 
@@ -94,6 +106,9 @@ def _show(arguments: argparse.Namespace) -> None:
         if arguments.html is not None:
             ledger.to_html(arguments.html)
             return
+        if arguments.json:
+            print(visible(ledger.to_json(), lines=True))
+            return
         for name in ledger:
             account = ledger[name]
             print(visible(account))
@@ -108,6 +123,20 @@ def _show(arguments: argparse.Namespace) -> None:
             print("", visible(table, lines=True), sep="\n")
         print()
         _print_head(ledger)
+
+
+def _table(arguments: argparse.Namespace) -> None:
+    out = None if arguments.out is None else Path(arguments.out)
+    check_out(out, ".csv", ".parquet", force=False)
+    with Ledger.open(arguments.ledger) as ledger:
+        released = ledger.table(arguments.charge)
+    if not isinstance(released, pd.DataFrame):
+        raise ArgumentError(
+            "charge",
+            f"{arguments.charge} released a {type(released).__name__}, which is no table of rows.",
+            hint="read it in Python: dpt.Ledger.open(path).table(charge).",
+        )
+    write_table(released, out, force=False)
 
 
 def _verify(arguments: argparse.Namespace) -> int:

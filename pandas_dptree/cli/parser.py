@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger
+from pandas_dptree.cli.statuses import EXPLANATION
 from pandas_dptree.errors import visible
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
@@ -157,16 +158,24 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         prog="dptree",
         description="Differentially private hierarchical tables. Keys in a CSV file are text; an empty field "
         "is a missing key.",
+        epilog=EXPLANATION,
         allow_abbrev=False,
     )
+    levels: dict[str, Any] = {"choices": ["debug", "info", "warning", "error"], "metavar": "LEVEL"}
+    parser.add_argument(
+        "--log-level", **levels,
+        help="log the steps to standard error: debug, info, warning or error; their times may tell how long "
+        "reading took",
+    )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"dptree {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def command(name: str, summary: str, *parents: _Parser) -> Any:
         sub = commands.add_parser(
             name, parents=parents, help=summary, description=f"{summary[0].upper()}{summary[1:]}.",
-            allow_abbrev=False,
+            epilog=EXPLANATION, allow_abbrev=False,
         )  # fmt: skip
+        sub.add_argument("--log-level", default=argparse.SUPPRESS, help="log the steps", **levels)
         sub.set_defaults(run=runs[name])
         return sub
 
@@ -204,15 +213,28 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     release = command(
         "release", "release records according to a stored plan", records, _flags(*RUNNING), table
     )
-    release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
-    release.add_argument(
-        "--domain", type=Path, metavar="FILE",
-        help=f"the same public keys as for the plan; {_NOT_IF_ALL_ARE_PRIVATE}",
+    secret = command(
+        "secret-check", "show whoever may see the records what a plan would count of them, exactly: SECRET",
+        records, _flags("temp_folder"),
     )  # fmt: skip
-    release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
-    release.add_argument(
-        "--digest", metavar="HEX", help="the digest of the approved plan, 64 digits; other plans are refused"
-    )
+    for planned in (release, secret):
+        planned.add_argument(
+            "--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`"
+        )
+        planned.add_argument(
+            "--domain", type=Path, metavar="FILE",
+            help=f"the same public keys as for the plan; {_NOT_IF_ALL_ARE_PRIVATE}",
+        )  # fmt: skip
+        planned.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
+        planned.add_argument(
+            "--digest", metavar="HEX",
+            help="the digest of the approved plan, 64 digits; other plans are refused",
+        )  # fmt: skip
+    secret.add_argument(
+        "--out", type=Path, metavar="FILE",
+        help="a .txt file that only you may read; by default nothing is written, and all is printed",
+    )  # fmt: skip
+    secret.add_argument("--force", action="store_true", help=_FORCE)
 
     check = command("verify", "check a released table against its plan, without the records")
     check.add_argument("plan", help="plan.json, or counts.csv.json, which holds the plan")

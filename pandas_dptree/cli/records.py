@@ -16,7 +16,7 @@ import pandas as pd
 from pandas_dptree.cli.csv_files import csv_batches, csv_header, read_csv
 from pandas_dptree.cli.duckdb_tables import open_table
 from pandas_dptree.cli.record_paths import RecordFile, record_files
-from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, quote
+from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, quote, why_unreadable
 from pandas_dptree.ingest.frames import check_columns
 
 __all__ = ["RecordStream", "open_records", "reported"]
@@ -65,7 +65,7 @@ class RecordStream:
                 self.failure = error
                 raise
             except Exception:  # a reader's message may quote the file
-                self.failure = _unreadable(place)
+                self.failure = _unreadable(place, "it is damaged, or was changed meanwhile")
                 raise
 
 
@@ -187,7 +187,7 @@ def _columns_of(
     keys = file.folder_keys()
     stated = {name: keys[name] for name in columns if name not in names and name in keys}
     own = [name for name in columns if name not in stated]
-    check_columns(pd.DataFrame(columns=list(names)), own, argument="records")
+    check_columns(pd.DataFrame(columns=list(names)), own, argument="records", public=file.kind == "Parquet")
     return own, stated
 
 
@@ -247,11 +247,11 @@ def _placed(file: RecordFile, alone: bool, read: Callable[[], Answer]) -> Answer
     except DPTreeError:
         raise
     except Exception:  # a reader's message may quote the file, so the error raised below has no context
-        failure = _unreadable(file.place)
+        failure = _unreadable(file.place, why_unreadable(file.path, f"it is no well-formed {file.kind} file"))
     raise failure
 
 
-def _unreadable(place: str) -> ArgumentError:
+def _unreadable(place: str, why: str) -> ArgumentError:
     return ArgumentError(
-        "records", f"cannot be read from {place}.", hint="check that the file exists and is well-formed."
+        "records", f"cannot be read from {place}: {why}.", hint="correct the path, or the file."
     )

@@ -11,13 +11,14 @@ from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.columns import ALL_MISSING, ANY, kind_of, may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.ingest.times import times
 
-__all__ = ["binned_counts"]
+__all__ = ["BinTally", "binned_counts", "open_bins"]
 
 
 def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unpack[Bounding]) -> IntArray:
@@ -27,6 +28,13 @@ def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unp
     to drop it (outside the domain, without a unit or without a value), which is made before units are
     bounded.
     """
+    records, tally = open_bins(frame, bins, domain, bounding)
+    _, sums = tallied(records, tally, bounding)
+    return sums.reshape(tally.n_groups, bins.n_bins)
+
+
+def open_bins(frame: Any, bins: Bins, domain: Domain | None, bounding: Bounding) -> tuple[Records, BinTally]:
+    """Open the records for `binned_counts`, and check the types of their columns; nothing is read yet."""
     unit = bounding.get("privacy_unit")
     if unit is not None and unit == bins.column:
         raise ArgumentError(
@@ -39,8 +47,7 @@ def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unp
     if domain is not None:
         check_records(records, domain)
     _check_kind(records.types([bins.column])[bins.column], bins)
-    _, sums = tallied(records, tally, bounding)
-    return sums.reshape(tally.n_groups, bins.n_bins)
+    return records, tally
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -16,13 +16,14 @@ from pandas_dptree.hierarchy.columns import may_hold_numbers
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import clip_leaves
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
-__all__ = ["leaf_totals"]
+__all__ = ["LeafTally", "leaf_totals", "open_leaves"]
 
 
 def leaf_totals(
@@ -34,6 +35,14 @@ def leaf_totals(
     to the grid separately, and the decision whether to drop it (outside the domain, without a unit or without
     one of the values) is made before units are bounded.
     """
+    _, sums = tallied(*open_leaves(frame, domain, quantities, bounding), bounding)
+    return tuple(map(clip_leaves, sums))
+
+
+def open_leaves(
+    frame: Any, domain: Domain, quantities: Sequence[Quantity], bounding: Bounding
+) -> tuple[Records, LeafTally]:
+    """Open the records for `leaf_totals`, and check the types of their columns; nothing is read yet."""
     tally = LeafTally(domain, tuple(quantities))
     unit = bounding.get("privacy_unit")
     if unit is not None and unit in tally.summed:
@@ -45,8 +54,7 @@ def leaf_totals(
     records = opened(frame, tally, bounding)
     check_records(records, domain)
     _check_numeric(records.types(tally.summed))
-    _, sums = tallied(records, tally, bounding)
-    return tuple(map(clip_leaves, sums))
+    return records, tally
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -79,12 +79,17 @@ def warn_if_released(data: Any) -> None:
         )
 
 
-def check_columns(frame: Any, columns: Sequence[Hashable], *, argument: str = "frame") -> None:
-    """Check that a frame, the argument `argument`, is a dataframe and has each column exactly once."""
-    _checked(frame, columns, argument)
+def check_columns(
+    frame: Any, columns: Sequence[Hashable], *, argument: str = "frame", public: bool = False
+) -> None:
+    """Check that a frame, the argument `argument`, is a dataframe and has each column exactly once.
+
+    `public` says that the names of its columns are a schema, not perhaps the first record of a file.
+    """
+    _checked(frame, columns, argument, public=public)
 
 
-def _checked(frame: Any, columns: Sequence[Hashable], argument: str) -> Source:
+def _checked(frame: Any, columns: Sequence[Hashable], argument: str, *, public: bool = False) -> Source:
     """Open a frame, and check its columns as `check_columns` does."""
     source = _opened(frame, argument)
     present = _planned(source.names, argument)
@@ -97,7 +102,9 @@ def _checked(frame: Any, columns: Sequence[Hashable], argument: str) -> Source:
             argument,
             "lacks the columns",
             columns=missing,
-            hint=suggest_columns(missing, present, frame, cutoff=1 if argument in _RECORDS_ARGUMENTS else 0.6)
+            hint=suggest_columns(
+                missing, present, frame, cutoff=1 if argument in _RECORDS_ARGUMENTS and not public else 0.6
+            )
             or hint,
         )
     repeated = [name for name in columns if present.count(name) > 1]
@@ -130,6 +137,8 @@ def _planned(ask: Callable[[], Answer], argument: str) -> Answer:
             return ask()
     except (DPTreeError, KeyboardInterrupt, SystemExit):
         raise
+    except FileNotFoundError:
+        why = ": a file does not exist"  # its path may hold keys, as names of folders
     except BaseException:  # a panic of polars is not an Exception
-        pass  # raised here, the next error would hold this one, which may quote values
-    raise ArgumentError(argument, "cannot be read.", hint="check its path or query.")
+        why = ""  # raised here, the next error would hold this one, which may quote values
+    raise ArgumentError(argument, f"cannot be read{why}.", hint="check its path or query.")

@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.values import numbered_combinations
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.readers import check_readable, read_column
 
-__all__ = ["cells", "check_records", "check_types", "codes_of", "leaves_of", "leaves_of_domain"]
+__all__ = ["cells", "check_records", "check_types", "codes_of", "key_codes", "leaves_of", "leaves_of_domain"]
 
 Columns = Callable[[Hashable], pd.Series]
 """From the name of a column to the column of the records."""
@@ -42,19 +42,19 @@ def codes_of(levels: Derived, leaf: IntArray) -> dict[Hashable, IntArray]:
 def leaves_of_domain(domain: Domain, column: Columns) -> IntArray:
     """Find the leaf of each record in a domain; -1 for records without a leaf."""
     levels = sole(domain)
-    return domain.find_leaves(_codes(domain, column)) if levels is None else leaves_of(levels, column)
+    return domain.find_leaves(key_codes(domain, column)) if levels is None else leaves_of(levels, column)
 
 
 def cells(domain: Domain, column: Columns) -> tuple[IntArray, IntArray]:
     """Number the combinations of keys: return that of each record, and the leaf of each combination."""
     if (levels := sole(domain)) is not None:
         return leaves_of(levels, column) + 1, np.arange(-1, domain.tree.n_leaves)
-    codes = _codes(domain, column)
+    codes = key_codes(domain, column)
     cell, row = numbered_combinations(codes, [len(forms) for forms in domain.forms])
     return cell, domain.find_leaves([code[row] for code in codes])
 
 
-def _codes(domain: Domain, column: Columns) -> list[npt.NDArray[Any]]:
+def key_codes(domain: Domain, column: Columns) -> list[npt.NDArray[Any]]:
     """Find the code of each key of each record, both of plain and of derived keys."""
     made: dict[Hashable, IntArray] = {}
     for levels in domain.derived:

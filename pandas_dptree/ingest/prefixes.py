@@ -17,11 +17,15 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.readers import check_readable, read_column
 from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
 
-__all__ = ["KeyCounts", "PrefixNodes", "check_prefixes", "nonempty_levels", "sorted_keys"]
+__all__ = [
+    "KeyCounts", "PrefixNodes", "PrefixTally", "check_prefixes", "nonempty_levels", "open_prefixes",
+    "sorted_keys",
+]  # fmt: skip
 
 Keys = npt.NDArray[Any]
 
@@ -41,10 +45,15 @@ def sorted_keys(frame: Any, tree: PrefixTree, **bounding: Unpack[Bounding]) -> K
 
     Records that do not fit the tree, and those without a unit, are dropped; then units are bounded.
     """
+    return tallied(*open_prefixes(frame, tree, bounding), bounding)
+
+
+def open_prefixes(frame: Any, tree: PrefixTree, bounding: Bounding) -> tuple[Records, PrefixTally]:
+    """Open the records for `sorted_keys`, and check the type of their column."""
     tally = PrefixTally(tree)
     records = opened(frame, tally, bounding)
     check_readable([(tree.column, tree.read_as, records.types([tree.column])[tree.column])], argument="frame")
-    return tallied(records, tally, bounding)
+    return records, tally
 
 
 class KeyCounts(NamedTuple):

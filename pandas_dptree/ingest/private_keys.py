@@ -20,13 +20,14 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, numbered_combinations, sort_key
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.labels import check_key_types
 from pandas_dptree.ingest.leaves import check_records, leaves_of_domain
 from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
 from pandas_dptree.ingest.units import form_hashes, split_mix
 
-__all__ = ["KeyNodes", "nodes_of_private_keys"]
+__all__ = ["KeyNodes", "PathTally", "nodes_of_private_keys", "open_private_keys"]
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -86,12 +87,17 @@ def nodes_of_private_keys(frame: Any, tree: PrivateKeys, **bounding: Unpack[Boun
     **Privacy**: where a record is counted depends on that record alone, and records that are dropped are
     dropped before units are bounded.
     """
+    return _nodes(tree, tallied(*open_private_keys(frame, tree, bounding), bounding))
+
+
+def open_private_keys(frame: Any, tree: PrivateKeys, bounding: Bounding) -> tuple[Records, PathTally]:
+    """Open the records for `nodes_of_private_keys`, and check the types of their columns."""
     tally = PathTally(tree)
     records = opened(frame, tally, bounding)
     if tree.domain is not None:
         check_records(records, tree.domain)
     check_key_types(records.types(tree.columns), "frame")
-    return _nodes(tree, tallied(records, tally, bounding))
+    return records, tally
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False, kw_only=True)

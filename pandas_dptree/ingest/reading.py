@@ -39,7 +39,7 @@ from pandas_dptree.ingest.steps import (
 from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.ingest.workers.clusters import count_buckets, count_partitions, has_workers
 
-__all__ = ["Bounding", "in_threads", "opened", "tallied"]
+__all__ = ["Bounding", "bound_and_count", "in_threads", "opened", "tallied"]
 
 Counted = TypeVar("Counted")
 Item = TypeVar("Item")
@@ -83,7 +83,7 @@ def tallied(records: Records, tally: Tally[Counted], bounding: Bounding) -> Coun
         return discreetly(records.columns, partial(_count, records, tally))
     key = bounding["random_words"](2)
     bound = BoundedTally(tally, unit, bounding["max_contributions"], key)
-    return discreetly(records.columns, partial(_bound_and_count, records, bound, bounding.get("temp_folder")))
+    return discreetly(records.columns, partial(bound_and_count, records, bound, bounding.get("temp_folder")))
 
 
 def _count(records: Records, tally: Tally[Counted]) -> Counted:
@@ -96,7 +96,7 @@ def _count(records: Records, tally: Tally[Counted]) -> Counted:
     return tally.merged(in_threads(partial(count_batch, tally), records.batches()))
 
 
-def _bound_and_count(
+def bound_and_count(
     records: Records, bound: BoundedTally[Counted], folder: str | os.PathLike[str] | None
 ) -> Counted:
     """Count the records that units keep."""

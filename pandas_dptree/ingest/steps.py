@@ -13,10 +13,11 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.contribution_bounding import kept_rows
 from pandas_dptree.ingest.scan.batches import Batch
 from pandas_dptree.ingest.spill import Packet
-from pandas_dptree.ingest.tallies import Rows, Tally
+from pandas_dptree.ingest.tallies import BoolArray, Rows, Tally
 from pandas_dptree.ingest.units import Key, Units, units_of
 
 __all__ = [
@@ -48,8 +49,14 @@ class BoundedTally(Generic[Counted]):
     def deal(self, batch: Batch, n_buckets: int = N_BUCKETS) -> list[tuple[int, Packet]]:
         """Deal the rows of a batch into buckets, by the keyed hash of their units."""
         rows, inside = self.tally.read(batch.column)
+        return self.dealt(units_of(batch.column(self.unit)), rows, inside, n_buckets)
+
+    def dealt(
+        self, found: Iterable[tuple[IntArray, Units]], rows: Rows, inside: BoolArray, n_buckets: int
+    ) -> list[tuple[int, Packet]]:
+        """Deal the rows that are counted, whose units were `found`."""
         dealt = []
-        for at, units in units_of(batch.column(self.unit)):
+        for at, units in found:
             counted = inside[at]
             if not counted.all():
                 at, units = at[counted], units[np.flatnonzero(counted)]

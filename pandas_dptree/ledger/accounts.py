@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,30 +13,132 @@ from typing import Any
 
 from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, quote
 from pandas_dptree.ledger.amounts import Amount, Balance
-from pandas_dptree.ledger.entries import Terms, checked_note
+from pandas_dptree.ledger.entries import Terms, checked_note, readable
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import Store, spent_of
-from pandas_dptree.ledger.transactions import (
-    Request,
-    charge_by_another_plan,
-    commit,
-    left_of,
-    prepared,
-    warn_of_reused_note,
-)
+from pandas_dptree.ledger.tables import keep_tables, keeps_tables, kept_output, packed, write_beside
+from pandas_dptree.ledger.transactions import Request, charges_of_table, commit, left_of, prepared, time_of
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables
+from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables, Kept, Output
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
 from pandas_dptree.privacy.loss import PrivacyLoss, checked_shares, float_within
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.signatures import public
 
-__all__ = ["Account", "Several", "mark"]
+__all__ = ["Account", "Several"]
+
+_LOGGER = logging.getLogger("pandas_dptree.ledger")
+"""It is told what the ledger says, and nothing else."""
+
+
+class _Charging(Chargeable):
+    """What the accounts of one ledger do for releases, alone or together."""
+
+    __slots__ = ()
+
+    _store: Store
+
+    @abstractmethod
+    def _requests(self, plans: Chargeables) -> dict[Hashable, Request]:
+        """Return what releases by these plans ask of the accounts."""
+
+    def kept(self, plans: Chargeables, note: str) -> dict[Hashable, Kept]:
+        """Return the tables that were kept of releases by the same plans, with the same note and names."""
+        note = checked_note(note)
+        found: dict[Hashable, Kept] = {}
+        with self._store.reading() as connection:
+            for name, request in self._requests(plans).items():
+                for number, time, plan, released in charges_of_table(connection, request, note):
+                    if released and plan == request.plan.digest and name not in found:
+                        output = kept_output(connection, self._store.path, number)
+                        if output is not None:
+                            found[name] = Kept(table=output.table, number=number, requested=time)
+                            _LOGGER.info("the table of charge %d is returned as it was kept", number)
+        return found
+
+    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
+        """Raise what `charge` would raise now, and charge nothing; see there."""
+        note = checked_note(note)
+        with self._store.reading() as connection:
+            prepared(connection, list(self._requests(plans).values()), note, allow_repeat=allow_repeat)
+
+    def charge(
+        self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
+    ) -> dict[Hashable, Charge]:
+        """Charge releases by all plans, or none. The charges are on disk when this returns.
+
+        The verbs and `release` call this before they draw noise. Whoever releases by other means may call it
+        too; nothing that is charged is ever refunded.
+
+        Parameters
+        ----------
+        plans : mapping of hashable to Plan
+            The plans by the names of their tables; the name None stands for the only table.
+        note : str
+            What the releases are for: a line of up to 200 characters.
+        allow_repeat : bool
+            Whether a table may be charged again with the same note.
+        requested : datetime
+            When the release was requested, before any record was read. It is stored in seconds.
+
+        Raises
+        ------
+        ArgumentError
+            If the note cannot be used.
+        InsufficientBudgetError
+            If one of the releases does not fit after those before it.
+        RepeatedReleaseError
+            If one was charged before with the same note and name, by the same plan or by another.
+        LedgerError
+            If a plan does not belong to the account, or the file cannot be written.
+        """
+        note, requests = checked_note(note), self._requests(plans)
+        with self._store.writing() as connection:
+            charges = prepared(connection, list(requests.values()), note, allow_repeat=allow_repeat)
+            heads = commit(connection, charges, note, requested=requested)
+        for each, head in zip(requests.values(), heads, strict=True):
+            _LOGGER.info(
+                "charge %d: account %r, note %r, %s, plan %s",
+                head.number, each.account, note, readable(each.plan.subject), each.plan.digest,
+            )  # fmt: skip
+        return {
+            name: Charge(
+                account=each.account, part=each.part, number=head.number, digest=head.digest, note=note
+            )
+            for (name, each), head in zip(requests.items(), heads, strict=True)
+        }
+
+    def keep(self, outputs: Mapping[Charge, Output]) -> None:
+        """Keep the tables of these charges, unless the ledger keeps none, and mark them as released."""
+        with self._store.reading() as connection:
+            keeps = keeps_tables(connection)
+        tables = packed(outputs) if keeps else []
+        for each in tables:
+            if not each.is_inside:
+                with self._store.reading() as connection:
+                    requested = time_of(connection, each.charge)
+                write_beside(self._store.path, each, requested)
+        with self._store.writing() as connection:
+            keep_tables(connection, tables)
+            _mark(connection, outputs)
+        _LOGGER.info(
+            "%s the tables of charges %s", "kept" if keeps else "made", [each.number for each in outputs]
+        )
+
+    def mark_released(self, charges: Iterable[Charge]) -> None:
+        """Note that the tables of these charges were made, without keeping them."""
+        with self._store.writing() as connection:
+            _mark(connection, charges)
+
+
+def _mark(connection: sqlite3.Connection, charges: Iterable[Charge]) -> None:
+    numbers = [(charge.number,) for charge in charges]
+    connection.executemany("INSERT OR IGNORE INTO released VALUES (?)", numbers)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Account(Chargeable):
+class Account(_Charging):
     """The budget of one population, in a ledger: ``ledger["patients"]``.
 
     It is passed as `ledger` to every verb and to ``plan.release``, which then charge it before they draw
@@ -226,9 +331,10 @@ class Account(Chargeable):
         data : dataframe, array, Dataset or mapping
             What all plans take, as for their ``release``; or a mapping with the data of each plan.
         note : str
-            What the releases are for. The same plan with the same note is released only once.
+            What the releases are for. The same plan with the same note and name again returns the table that
+            was kept; another plan for this table is refused.
         allow_repeat : bool, default False
-            Whether to release plans again with the same note, which is charged in full again.
+            Whether to release tables again with the same note, which is charged in full again.
         progress : bool, default False
             Whether to show a progress bar on standard error. Needs tqdm.
 
@@ -251,49 +357,6 @@ class Account(Chargeable):
         """
         options: Running = {"note": note, "allow_repeat": allow_repeat, "progress": progress, "ledger": self}
         return carry_out(prepared_releases(plans, data), options)
-
-    # Chargeable
-
-    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
-        """Raise what `charge` would raise now, and charge nothing; see there."""
-        _check_requests(self._store, self._requests(plans), note, allow_repeat=allow_repeat)
-
-    def charge(
-        self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
-    ) -> dict[Hashable, Charge]:
-        """Charge releases by all plans, or none. The charges are on disk when this returns.
-
-        The verbs and `release` call this before they draw noise. Whoever releases by other means may call it
-        too; nothing that is charged is ever refunded.
-
-        Parameters
-        ----------
-        plans : mapping of hashable to Plan
-            The plans by the names of their tables; the name None stands for the only table.
-        note : str
-            What the releases are for: a line of up to 200 characters.
-        allow_repeat : bool
-            Whether a plan may be charged again with the same note.
-        requested : datetime
-            When the release was requested, before any record was read. It is stored in seconds.
-
-        Raises
-        ------
-        ArgumentError
-            If the note cannot be used.
-        InsufficientBudgetError
-            If one of the releases does not fit after those before it.
-        RepeatedReleaseError
-            If one was charged before with the same note.
-        LedgerError
-            If a plan does not belong to the account, or the file cannot be written.
-        """
-        requests = self._requests(plans)
-        return _charge_requests(self._store, requests, note, allow_repeat=allow_repeat, requested=requested)
-
-    def mark_released(self, charges: Iterable[Charge]) -> None:
-        """Note that the tables of these charges were made."""
-        mark(self._store, charges)
 
     def _requests(self, plans: Chargeables) -> dict[Hashable, Request]:
         """Return what releases by these plans ask of this account."""
@@ -332,7 +395,7 @@ class Account(Chargeable):
 
 
 @dataclass(frozen=True, slots=True)
-class Several(Chargeable):
+class Several(_Charging):
     """Accounts of one ledger that are charged in one transaction.
 
     The names of plans are pairs: the name of the account, and that of the table.
@@ -341,63 +404,8 @@ class Several(Chargeable):
     _store: Store
     accounts: Mapping[str, Account]
 
-    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
-        """Raise what `charge` would raise now, and charge nothing."""
-        _check_requests(self._store, self._requests(plans), note, allow_repeat=allow_repeat)
-
-    def charge(
-        self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
-    ) -> dict[Hashable, Charge]:
-        """Charge releases by all plans, or none."""
-        requests = self._requests(plans)
-        return _charge_requests(self._store, requests, note, allow_repeat=allow_repeat, requested=requested)
-
-    def mark_released(self, charges: Iterable[Charge]) -> None:
-        """Note that the tables of these charges were made."""
-        mark(self._store, charges)
-
     def _requests(self, plans: Any) -> dict[Hashable, Request]:
         return {
             (name, table): self.accounts[name]._requests({table: plan})[table]
             for (name, table), plan in plans.items()
         }
-
-
-def _check_requests(
-    store: Store, requests: Mapping[Hashable, Request], note: str, *, allow_repeat: bool
-) -> None:
-    """Raise what `_charge_requests` would raise now, and charge nothing."""
-    note = checked_note(note)
-    asked = list(requests.values())
-    with store.reading() as connection:
-        prepared(connection, asked, note, allow_repeat=allow_repeat)
-        others = [] if allow_repeat else [charge_by_another_plan(connection, each, note) for each in asked]
-    for request, number in zip(asked, others, strict=False):
-        if number is not None:
-            warn_of_reused_note(request, note, number)
-
-
-def _charge_requests(
-    store: Store,
-    requests: Mapping[Hashable, Request],
-    note: str,
-    *,
-    allow_repeat: bool,
-    requested: datetime,
-) -> dict[Hashable, Charge]:
-    """Charge requests to accounts of one ledger in one transaction; see `Account.charge`."""
-    note = checked_note(note)
-    with store.writing() as connection:
-        charges = prepared(connection, list(requests.values()), note, allow_repeat=allow_repeat)
-        heads = commit(connection, charges, note, requested=requested)
-    return {
-        name: Charge(account=each.account, part=each.part, number=head.number, digest=head.digest, note=note)
-        for (name, each), head in zip(requests.items(), heads, strict=True)
-    }
-
-
-def mark(store: Store, charges: Iterable[Charge]) -> None:
-    """Record that the outputs of charges exist."""
-    with store.writing() as connection:
-        numbers = [(charge.number,) for charge in charges]
-        connection.executemany("INSERT OR IGNORE INTO released VALUES (?)", numbers)

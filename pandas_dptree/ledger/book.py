@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import numpy as np
 import pandas as pd
 
 from pandas_dptree._version import __version__
@@ -19,6 +20,7 @@ from pandas_dptree.ledger.history import charges_as_frame, entries_as_json, plot
 from pandas_dptree.ledger.page import ledger_page
 from pandas_dptree.ledger.releases import by_name, check_plans, prepared_releases
 from pandas_dptree.ledger.store import FORMAT, Head, Store, append, head_of
+from pandas_dptree.ledger.tables import kept_output
 from pandas_dptree.ledger.transactions import terms_of
 from pandas_dptree.ledger.verification import verified
 from pandas_dptree.output.html_page import write_page
@@ -43,9 +45,9 @@ class Ledger:
 
     Notes
     -----
-    **Privacy**: everything in a ledger follows from plans and notes, nothing from records. A loss is charged,
-    and the charge is on disk, before the first noise of a release is drawn; nothing is ever refunded. A crash
-    may lose budget, but never privacy.
+    **Privacy**: everything in a ledger follows from plans, notes and released tables. A loss is charged, and
+    the charge is on disk, before the first noise of a release is drawn; nothing is ever refunded. A crash may
+    lose budget, but never privacy. The table is kept before it is returned.
 
     The file is an SQLite database. Threads and processes may use it at the same time, and it survives crashes
     and forks; each process opens it for itself. Keep it on a local disk, not on a network file system. Close
@@ -89,6 +91,7 @@ class Ledger:
         neighbors: Neighbors = "add_remove",
         parts: Iterable[str] | None = None,
         fixed_records: bool | None = None,
+        keep_tables: bool = True,
     ) -> Self:
         """Make a ledger with one account.
 
@@ -113,6 +116,10 @@ class Ledger:
         fixed_records : bool, optional
             True states that no record depends on an earlier release. Without this, releases of parts are only
             proven to be parallel for pure differential privacy, so all other accounts with `parts` need it.
+        keep_tables : bool, default True
+            Whether the ledger keeps each released table with its charge, and returns it when the release is
+            repeated. Tables of more than 64 MB are kept in a folder beside the file, whose name ends in
+            ``-tables``. Whoever may read the ledger may then read all tables.
 
         Raises
         ------
@@ -126,11 +133,18 @@ class Ledger:
             account, epsilon=epsilon, delta=delta, rho=rho, privacy_unit=privacy_unit, neighbors=neighbors,
             parts=parts, fixed_records=fixed_records,
         )  # fmt: skip
+        if not isinstance(keep_tables, bool):
+            raise ArgumentError(
+                "keep_tables",
+                f"must be True or False, not {quote(keep_tables)}.",
+                hint="False makes a ledger that holds charges alone.",
+            )
         first = {
             "kind": "ledger",
             "format": FORMAT,
             "version": __version__,
             "identity": uuid.uuid4().hex,  # so that no two ledgers have the same digests
+            "keep_tables": keep_tables,
             "user": user_name(),
             "time": text_of_time(now),
         }
@@ -300,8 +314,8 @@ class Ledger:
         """Check that the ledger was not changed, by computing everything anew.
 
         Checks are: the numbers and digests of all entries, the caps at every step, the cached sums, that no
-        release repeats another unnoticed, the marks, the schema with its triggers, and SQLite's own
-        ``integrity_check``.
+        release repeats another unnoticed, the marks, the tables that were kept, the schema with its triggers,
+        and SQLite's own ``integrity_check``.
 
         Parameters
         ----------
@@ -331,7 +345,38 @@ class Ledger:
         removed, is not found.
         """
         with self._store.reading() as connection:
-            return verified(connection, head, name=self._store.path.name)
+            return verified(connection, head, path=self._store.path)
+
+    def table(self, charge: int) -> Any:
+        """Return the table that was released for a charge, as it was kept.
+
+        Parameters
+        ----------
+        charge : int
+            The number of the charge, as in `to_frame`, or in ``attrs["dp"]["ledger"]`` of a table.
+
+        Returns
+        -------
+        pandas.DataFrame, xarray.DataTree or Distribution
+            What the release returned, with all types and attributes.
+
+        Raises
+        ------
+        ArgumentError
+            If no table was kept of this charge.
+        LedgerError
+            If what was kept was changed or is missing.
+        """
+        number = charge if isinstance(charge, int | np.integer) and not isinstance(charge, bool) else 0
+        with self._store.reading() as connection:
+            output = kept_output(connection, self._store.path, int(number))
+        if output is None:
+            raise ArgumentError(
+                "charge",
+                f"is not the number of a charge whose table was kept: {quote(charge)}.",
+                hint="ledger.to_frame() lists all charges, and the digests of the tables that were kept.",
+            )
+        return output.table
 
     def to_frame(self) -> pd.DataFrame:
         """Return all charges, one row each.
@@ -342,9 +387,9 @@ class Ledger:
             With the columns ``number`` (of the entry), ``time`` (when the release was requested),
             ``account``, ``part``, ``note``, ``name`` (in `Account.release`), ``what`` (the kind of plan, and
             its levels), ``epsilon`` or ``rho``, ``delta``, ``left`` and ``delta_left`` (of the account or
-            part, after this charge), ``released`` (False if no output of it is known), ``plan`` (its digest),
-            ``user`` and ``digest`` (of the ledger up to this entry). Numbers are floats; `to_json` has the
-            exact fractions.
+            part, after this charge), ``released`` (False if no output of it is known), ``table`` (the digest
+            of the values of the table, if it was kept), ``plan`` (its digest), ``user`` and ``digest`` (of
+            the ledger up to this entry). Numbers are floats; `to_json` has the exact fractions.
         """
         with self._store.reading() as connection:
             return charges_as_frame(connection)

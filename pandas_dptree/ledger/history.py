@@ -37,6 +37,7 @@ class Charged:
     left: Balance
     left_of_whole: Amount
     released: bool
+    table: str | None
 
 
 def terms_of_all(connection: sqlite3.Connection) -> dict[str, Terms]:
@@ -52,6 +53,12 @@ def charges_of(connection: sqlite3.Connection) -> Iterator[Charged]:
     """Iterate over all charges, adding up what they leave."""
     accounts = terms_of_all(connection)
     spent: dict[str, dict[str, Amount]] = {name: {} for name in accounts}
+    tables = dict(
+        connection.execute(
+            "SELECT json_extract(content, '$.charge'), json_extract(content, '$.table') FROM entry "
+            "WHERE json_extract(content, '$.kind') = 'table'"
+        )
+    )
     rows = connection.execute(
         "SELECT number, digest, content, charge IS NOT NULL FROM entry LEFT JOIN released ON charge = number "
         "WHERE json_extract(content, '$.kind') = 'charge' ORDER BY number"
@@ -66,10 +73,11 @@ def charges_of(connection: sqlite3.Connection) -> Iterator[Charged]:
         yield Charged(
             number=number, digest=digest, content=content, terms=terms, amount=amount, left=left,
             left_of_whole=left_of(terms.exact_cap, of_account, None), released=bool(released),
+            table=tables.get(number),
         )  # fmt: skip
 
 
-_TEXTS = ("account", "part", "note", "name", "what", "plan", "user")
+_TEXTS = ("account", "part", "note", "name", "what", "table", "plan", "user")
 
 
 def charges_as_frame(connection: sqlite3.Connection) -> pd.DataFrame:
@@ -85,6 +93,7 @@ def charges_as_frame(connection: sqlite3.Connection) -> pd.DataFrame:
             "left": each.left.to_dict()[each.terms.currency],
             "delta_left": each.left.delta,
             "released": each.released,
+            "table": each.table,
             "plan": each.content["plan"],
             "user": each.content["user"],
             "digest": each.digest,
@@ -93,7 +102,7 @@ def charges_as_frame(connection: sqlite3.Connection) -> pd.DataFrame:
     ]
     columns = [
         "number", "time", "account", "part", "note", "name", "what", "epsilon", "rho", "delta", "left",
-        "delta_left", "released", "plan", "user", "digest",
+        "delta_left", "released", "table", "plan", "user", "digest",
     ]  # fmt: skip
     frame = pd.DataFrame(rows, columns=columns)
     types: dict[str, Any] = dict.fromkeys((*_TEXTS, "digest"), "string")

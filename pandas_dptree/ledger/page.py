@@ -71,7 +71,7 @@ def _facts(connection: sqlite3.Connection, terms: Terms, charges: Sequence[Charg
         numbers = joined([f"{number:,}" for number in lost[:20]])
         facts.append(
             f"Charged, but no output is known: entries {numbers}{' and others' * (len(lost) > 20)}. The "
-            "process may have ended before the output was returned. They count as spent."
+            "process may still be running, or it ended before its table was kept. They count as spent."
         )
     if terms.parts:
         facts.append(
@@ -132,6 +132,7 @@ def _releases(terms: Terms, charges: Sequence[Charged]) -> str:
         name = "" if content["name"] is None else f"“<bdi>{_escape(content['name'])}</bdi>”: "
         spent = Balance(amount=each.amount, cap=terms.cap, state="spent")
         again = "" if content["repeats"] is None else f" (again, after entry {content['repeats']})"
+        table = "" if each.table is None else f"table {_escape(each.table)}<br>"
         output = "" if each.released else "<br><strong>no output is known</strong>"
         rows.append(
             [
@@ -140,7 +141,7 @@ def _releases(terms: Terms, charges: Sequence[Charged]) -> str:
                 f'<span class="note"><bdi>{_escape(content["note"])}</bdi>{_escape(again)}</span>',
                 *([f"<bdi>{_escape(content['part'] or 'all')}</bdi>"] if terms.parts else []),
                 f"{name}<bdi>{_escape(content['what'])}</bdi>{output}<br>"
-                f'<span class="digest">plan {_escape(content["plan"])}<br>'
+                f'<span class="digest">plan {_escape(content["plan"])}<br>{table}'
                 f"ledger {_escape(each.digest)}</span>",
                 _escape(f"{spent.to_dict()[terms.currency]:.6g}"),
                 _escape(f"{spent.delta:.6g}"),

@@ -17,7 +17,20 @@ from pandas_dptree.ledger.amounts import Amount
 from pandas_dptree.ledger.entries import canonical, digest_after
 from pandas_dptree.output.atomic_files import write_whole
 
-__all__ = ["FORMAT", "SCHEMA", "WHOLE", "Head", "Store", "add_to_spent", "append", "head_of", "spent_of"]
+__all__ = [
+    "FORMAT",
+    "KEPT_SCHEMA",
+    "SCHEMA",
+    "WHOLE",
+    "Head",
+    "Store",
+    "add_to_spent",
+    "append",
+    "format_of",
+    "head_of",
+    "spent_of",
+    "sync_folder",
+]
 
 TIMEOUT: Final = 60.0
 """How many seconds to wait for another process that writes."""
@@ -25,8 +38,8 @@ TIMEOUT: Final = 60.0
 APPLICATION_ID: Final = 0x64707472
 """In the header of the file, "dptr": it identifies ledgers among SQLite databases."""
 
-FORMAT: Final = 1
-"""The format of the file, which its header and its first entry state."""
+FORMAT: Final = 2
+"""The format of the file, which its header states. Format 1 has no tables: it becomes 2 with its first."""
 
 WHOLE: Final = ""
 """In the table `spent`, the part that stands for charges on the whole account."""
@@ -61,6 +74,23 @@ CREATE TRIGGER released_kept BEFORE DELETE ON released
 """
 """`entry` is the truth. `spent` caches its sums. `released` marks the charges whose output is known to exist;
 a mark has no time, since running times depend on records."""
+
+KEPT_SCHEMA: Final = (
+    """CREATE TABLE kept (
+    charge INTEGER PRIMARY KEY REFERENCES entry (number), entry INTEGER NOT NULL REFERENCES entry (number),
+    data BLOB
+)""",
+    """CREATE TRIGGER kept_unchanged BEFORE UPDATE ON kept
+    BEGIN SELECT RAISE(ABORT, 'tables never change'); END""",
+    """CREATE TRIGGER kept_kept BEFORE DELETE ON kept
+    BEGIN SELECT RAISE(ABORT, 'tables are never removed'); END""",
+    """CREATE INDEX charge_by_table ON entry (
+    json_extract(content, '$.note'), json_extract(content, '$.account'), json_extract(content, '$.part'),
+    json_extract(content, '$.name'), json_extract(content, '$.what')
+) WHERE json_extract(content, '$.kind') = 'charge'""",
+)
+"""What format 2 adds: `kept` has the released table of each charge, which `entry` describes; NULL if it is in
+a file beside the ledger."""
 
 _SETTINGS: Final = ("synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "recursive_triggers=ON")
 """FULL: a commit returns when it is on disk; on macOS that needs fullfsync, as a plain fsync leaves data in
@@ -122,6 +152,8 @@ class Store:
                 connection.execute(f"PRAGMA user_version={FORMAT}")
                 connection.executescript(f"BEGIN;\n{SCHEMA}\nCOMMIT;")
                 connection.execute("BEGIN IMMEDIATE")
+                for statement in KEPT_SCHEMA:
+                    connection.execute(statement)
                 for content in contents:
                     append(connection, content)
                 connection.execute("COMMIT")
@@ -129,7 +161,7 @@ class Store:
         try:
             with _explained(store.path):
                 write_whole(store.path, fill, replace=False)
-                _sync_folder(store.path.parent)
+                sync_folder(store.path.parent)
         except FileExistsError:
             raise LedgerError(
                 f"{_named(store.path)} exists already.", hint="open it with dpt.Ledger.open(path)."
@@ -226,6 +258,12 @@ def append(connection: sqlite3.Connection, content: Mapping[str, Any]) -> Head:
     head = Head(last.number + 1, digest_after(last.digest, text))
     connection.execute("INSERT INTO entry VALUES (?, ?, ?)", (head.number, text, head.digest))
     return head
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    """Return the format of the file, as its header states it."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 def spent_of(connection: sqlite3.Connection, account: str) -> dict[str, tuple[Amount, int]]:
@@ -347,7 +385,7 @@ def _check_file(path: Path) -> None:
 def _check_header(connection: sqlite3.Connection, path: Path) -> None:
     """Check that the header of a file is that of a ledger."""
     [identity] = connection.execute("PRAGMA application_id").fetchone()
-    [version] = connection.execute("PRAGMA user_version").fetchone()
+    version = format_of(connection)
     if identity != APPLICATION_ID:
         raise LedgerError(f"{_named(path)} is not a ledger.", hint=_CORRECT)
     if version > FORMAT:
@@ -385,7 +423,7 @@ def _identity(path: str) -> object:
     return found.st_dev, found.st_ino
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make sure that a new file's name is on disk, where the system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

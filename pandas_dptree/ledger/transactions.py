@@ -55,21 +55,28 @@ from datetime import datetime
 from fractions import Fraction
 from functools import lru_cache
 
-from pandas_dptree.errors import InsufficientBudgetError, LedgerError, RepeatedReleaseError, quote, warn
+from pandas_dptree.errors import (
+    InsufficientBudgetError,
+    LedgerError,
+    RefusedReleaseError,
+    RepeatedReleaseError,
+    quote,
+)
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms, readable, text_of_time, user_name
 from pandas_dptree.ledger.store import WHOLE, Head, add_to_spent, append, spent_of
+from pandas_dptree.ledger.tables import has_table
 from pandas_dptree.plans.charging import Costed
 
 __all__ = [
     "Prepared",
     "Request",
-    "charge_by_another_plan",
+    "charges_of_table",
     "commit",
     "left_of",
     "prepared",
     "terms_of",
-    "warn_of_reused_note",
+    "time_of",
 ]
 
 
@@ -81,6 +88,11 @@ class Request:
     part: str | None
     name: Hashable | None
     plan: Costed
+
+    @property
+    def stored_name(self) -> str | None:
+        """The name as a ledger stores it."""
+        return None if self.name is None else readable(str(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +142,7 @@ def prepared(
     """
     terms: dict[str, Terms] = {}
     spent: dict[str, dict[str, Amount]] = {}
-    seen: set[tuple[str, str | None, str]] = set()
+    seen: set[tuple[str | None, ...]] = set()
     result = []
     for request in requests:
         account = request.account
@@ -147,28 +159,26 @@ def prepared(
             terms[account].check_part(request.part)  # these terms may not be those that it was chosen from
         digest = _checked_digest(request.plan, terms[account])
         amount = _amount(request.plan, terms[account])
-        key = (account, request.part, digest)
-        if key in seen and not allow_repeat:
-            raise RepeatedReleaseError(
-                f"For the account {quote(account)}, {_which(request, requests)} repeats another of this "
-                "call.",
-                account=account,
-                number=None,
-                requested="",
-                released=False,
-                hint="if both are meant, give each a note of its own in two calls, or pass "
-                "allow_repeat=True; each is charged in full.",
-            )
+        key = (account, request.part, request.stored_name, readable(request.plan.subject))
+        if not allow_repeat:
+            if key in seen:
+                raise RepeatedReleaseError(
+                    f"For the account {quote(account)}, {_which(request, requests)} repeats another of this "
+                    "call, of the same name.",
+                    account=account,
+                    number=None,
+                    requested="",
+                    released=False,
+                    hint="if both are meant, give each a name of its own; each is charged in full.",
+                )
+            _check_new(connection, request, requests, digest, note)
         seen.add(key)
-        last = _last_repeat(connection, request, digest, note)
-        if last is not None and not allow_repeat:
-            raise _repeated(last, request, requests, note)
         left = left_of(terms[account].exact_cap, spent[account], request.part)
         if not amount.fits(left):
             raise _insufficient(amount, left, request, requests, terms[account])
         part = request.part or WHOLE
         spent[account][part] = spent[account].get(part, Amount()) + amount
-        repeats = None if last is None else last[0]
+        repeats = _last_of_plan(connection, request, digest, note)
         result.append(Prepared(request=request, amount=amount, total=spent[account][part], repeats=repeats))
     return result
 
@@ -190,7 +200,7 @@ def commit(
             "loss": str(charge.amount.loss),
             "delta": str(charge.amount.delta),
             "plan": request.plan.digest,
-            "name": None if request.name is None else readable(str(request.name)),
+            "name": request.stored_name,
             "what": readable(request.plan.subject),
             "note": note,
             "repeats": first.get(key, charge.repeats),
@@ -212,18 +222,18 @@ def _checked_digest(plan: Costed, terms: Terms) -> str:
             if terms.privacy_unit is None
             else f"plan with privacy_unit={quote(terms.privacy_unit)} and max_contributions"
         )
-        raise LedgerError(
+        raise RefusedReleaseError(
             f"The account {quote(terms.name)} protects {terms.protects}, and the plan {unit}.",
             hint=f"{example}, or charge an account for {unit}: ledger.add_account(...).",
         )
     if plan.neighbors != terms.neighbors:
-        raise LedgerError(
+        raise RefusedReleaseError(
             f"The account {quote(terms.name)} is for neighbors={quote(terms.neighbors)}, and the plan for "
             f"{quote(plan.neighbors)}.",
             hint=f"plan with neighbors={quote(terms.neighbors)}, or charge another account.",
         )
     if plan.digest is None:
-        raise LedgerError(
+        raise RefusedReleaseError(
             "The plan has no digest, by which a ledger recognizes a release that is repeated: JSON cannot "
             "hold one of its names.",
             hint="use texts or whole numbers as names of columns and levels.",
@@ -236,7 +246,7 @@ def _amount(plan: Costed, terms: Terms) -> Amount:
     stated = plan.losses.in_epsilon if terms.currency == "epsilon" else plan.losses.in_rho
     if stated is None:
         other = "rho" if terms.currency == "epsilon" else "epsilon"
-        raise LedgerError(
+        raise RefusedReleaseError(
             f"The account {quote(terms.name)} adds up {terms.currency}, and the plan states its loss only in "
             f"{other}.",
             hint=f"plan with {terms.currency}=..., or charge an account in {other}.",
@@ -249,66 +259,82 @@ def _amount(plan: Costed, terms: Terms) -> Amount:
     return Amount(*map(Fraction, stated))
 
 
-def _last_repeat(
-    connection: sqlite3.Connection, request: Request, digest: str, note: str
-) -> tuple[int, str, bool] | None:
-    """Return number and time of the last charge of the same plan and note, and whether it has an output."""
-    found = connection.execute(
-        "SELECT number, json_extract(content, '$.time'), "
-        "EXISTS (SELECT 1 FROM released WHERE charge = number) FROM entry "
-        "WHERE json_extract(content, '$.kind') = 'charge' AND json_extract(content, '$.plan') = ? "
-        "AND json_extract(content, '$.note') = ? AND json_extract(content, '$.account') = ? "
-        "AND json_extract(content, '$.part') IS ? ORDER BY number DESC LIMIT 1",
-        (digest, note, request.account, request.part),
+_SAME_NOTE = (
+    "json_extract(content, '$.kind') = 'charge' AND json_extract(content, '$.note') = ? "
+    "AND json_extract(content, '$.account') = ? AND json_extract(content, '$.part') IS ?"
+)
+
+
+def time_of(connection: sqlite3.Connection, charge: int) -> str:
+    """Return when the release of a charge was requested."""
+    query = "SELECT json_extract(content, '$.time') FROM entry WHERE number = ?"
+    return str(connection.execute(query, (charge,)).fetchone()[0])
+
+
+def _last_of_plan(connection: sqlite3.Connection, request: Request, digest: str, note: str) -> int | None:
+    """Return the number of the last charge of the same plan and note, by whatever name."""
+    [found] = connection.execute(
+        f"SELECT max(number) FROM entry WHERE {_SAME_NOTE} AND json_extract(content, '$.plan') = ?",
+        (note, request.account, request.part, digest),
     ).fetchone()
-    return None if found is None else (found[0], found[1], bool(found[2]))
+    return None if found is None else int(found)
 
 
-def charge_by_another_plan(connection: sqlite3.Connection, request: Request, note: str) -> int | None:
-    """Find the last charge of a table of the same kind with this note, by another plan."""
-    name = None if request.name is None else readable(str(request.name))
-    found = connection.execute(
-        "SELECT max(number) FROM entry WHERE json_extract(content, '$.kind') = 'charge' "
-        "AND json_extract(content, '$.note') = ? AND json_extract(content, '$.account') = ? "
-        "AND json_extract(content, '$.part') IS ? AND json_extract(content, '$.plan') <> ? "
-        "AND json_extract(content, '$.name') IS ? AND json_extract(content, '$.what') = ?",
-        (note, request.account, request.part, request.plan.digest, name, readable(request.plan.subject)),
-    ).fetchone()
-    return None if found[0] is None else int(found[0])
+def charges_of_table(
+    connection: sqlite3.Connection, request: Request, note: str
+) -> list[tuple[int, str, str, bool]]:
+    """Find the charges of the table that a request asks for, by its account, part, note, name and subject.
 
-
-def warn_of_reused_note(request: Request, note: str, number: int) -> None:
-    """Warn that a table of the same kind was charged with this note before, by another plan.
-
-    It may be meant, but it is also what happens if a script is run twice whose plans depend on what is left.
+    For each, the last one first: its number, time and plan, and whether it has an output.
     """
-    warn(
-        f"The account {_named(request)} was charged for {request.plan.subject} with the note {quote(note)} "
-        f"before, by another plan: charge {number}. This release is charged in addition.",
-        hint="if a script was run again, use the table that was released then. Plans made from account.cap "
-        "are the same in each run; those made from what is left are not.",
-    )
+    return connection.execute(
+        "SELECT number, json_extract(content, '$.time'), json_extract(content, '$.plan'), "
+        f"EXISTS (SELECT 1 FROM released WHERE charge = number) FROM entry WHERE {_SAME_NOTE} "
+        "AND json_extract(content, '$.name') IS ? AND json_extract(content, '$.what') = ? "
+        "ORDER BY number DESC",
+        (note, request.account, request.part, request.stored_name, readable(request.plan.subject)),
+    ).fetchall()
 
 
-def _repeated(
-    last: tuple[int, str, bool], request: Request, requests: Sequence[Request], note: str
-) -> RepeatedReleaseError:
-    number, time, released = last
-    output = (
-        "and was released"
-        if released
-        else "but no output of it is known: the process may have ended before it was returned"
-    )
+def _check_new(
+    connection: sqlite3.Connection, request: Request, requests: Sequence[Request], digest: str, note: str
+) -> None:
+    """Refuse a request for a table that was charged with this note before, by this plan or by another.
+
+    Another plan may be meant. But it is also what a script asks for that is run again and plans from what is
+    left, or with another epsilon.
+    """
+    before = charges_of_table(connection, request, note)
+    if not before:
+        return
+    number, time, _, released = next((each for each in before if each[2] == digest), before[0])
+    same = any(each[2] == digest for each in before)
+    name = "" if request.name is None else f", named {quote(request.name)},"
     plan = "This plan" if len(requests) == 1 else f"The plan {quote(request.name)}"
-    return RepeatedReleaseError(
-        f"{plan} was charged to the account {_named(request)} with the note {quote(note)} before: charge "
-        f"{number}, requested at {time}, {output}. Nothing was charged now.",
+    first = (
+        f"{plan} was charged to the account {_named(request)} with the note {quote(note)} before"
+        if same
+        else f"The account {_named(request)} was charged for {request.plan.subject}{name} with the note "
+        f"{quote(note)} before, by another plan"
+    )
+    if not released:
+        output = "but no table was kept: the process may still be running, or it ended before"
+        hint = "wait until that process has ended, and ask again. If it ended before, its budget is spent"
+    else:
+        output = "and was released"
+        hint = "use the table that was released then"
+        if has_table(connection, number):
+            hint += f": ledger.table({number}) returns it"
+    raise RepeatedReleaseError(
+        f"{first}: charge {number}, requested at {time}, {output}. Nothing was charged now.",
         account=request.account,
         number=number,
         requested=time,
         released=released,
-        hint=("use the table that was released then. " if released else "")
-        + "To release once more, at the full cost, pass allow_repeat=True, or another note.",
+        hint=f"{hint}. "
+        + ("" if same else "Plans made from account.cap are the same in each run. ")
+        + "If this is another table, name it: name=... A new release of the same table, charged in full, "
+        "needs another note or allow_repeat=True.",
     )
 
 

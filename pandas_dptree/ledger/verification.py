@@ -10,12 +10,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 from pandas_dptree.errors import ArgumentError, LedgerIntegrityError, quote, visible
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import CHARGE_KEYS, Terms, canonical, checked_note, digest_after
-from pandas_dptree.ledger.store import FORMAT, SCHEMA, WHOLE, Head
+from pandas_dptree.ledger.store import FORMAT, KEPT_SCHEMA, SCHEMA, WHOLE, Head, format_of
+from pandas_dptree.ledger.tables import TABLE_KEYS, problems_of_table
 from pandas_dptree.ledger.transactions import left_of
 
 __all__ = ["verified"]
@@ -26,12 +28,12 @@ _ANY_TIME: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def verified(connection: sqlite3.Connection, head: str | Head | None, *, name: str) -> Head:
+def verified(connection: sqlite3.Connection, head: str | Head | None, *, path: Path) -> Head:
     """Check a ledger within one transaction, and return its head; see `Ledger.verify`."""
     noted = None if head is None else _checked_head(head)
-    replay = _Replay(noted=noted)
+    replay = _Replay(path=path, noted=noted)
     problems: list[str] = []
-    for check in (_physical, replay.entries, replay.caches, _schema):
+    for check in (_physical, replay.entries, replay.caches, replay.tables, _schema):
         try:
             problems += check(connection)
         except sqlite3.DatabaseError as error:
@@ -43,7 +45,7 @@ def verified(connection: sqlite3.Connection, head: str | Head | None, *, name: s
         )
     if problems:
         raise LedgerIntegrityError(
-            f"The ledger {name!r} was changed or damaged after it was written:",
+            f"The ledger {path.name!r} was changed or damaged after it was written:",
             problems=map(visible, problems),  # a name in the file may hold anything
             hint="keep a copy, stop releasing, and compare it with a backup; the attribute `problems` of "
             "this error lists everything. Whatever was released is spent, whether or not it is still listed.",
@@ -73,12 +75,14 @@ def _physical(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _schema(connection: sqlite3.Connection) -> Iterator[str]:
     """Compare tables, indexes and triggers with those of a new ledger, and the format in the header."""
-    [version] = connection.execute("PRAGMA user_version").fetchone()
-    if version != FORMAT:
+    version = format_of(connection)
+    if not 1 <= version <= FORMAT:
         yield f"the header of the file states the format {version}"
     query = "SELECT type, name, sql FROM sqlite_master"
     with closing(sqlite3.connect(":memory:")) as fresh:
         fresh.executescript(SCHEMA)
+        for statement in KEPT_SCHEMA if version > 1 else ():
+            fresh.execute(statement)
         expected = set(fresh.execute(query))
     found = set(connection.execute(query))
     for kind, name, _ in sorted(expected - found, key=str):
@@ -91,6 +95,7 @@ def _schema(connection: sqlite3.Connection) -> Iterator[str]:
 class _Replay:
     """A ledger, written once more from its entries."""
 
+    path: Path
     noted: str | None
     found: bool = False
     head: Head = field(default_factory=lambda: Head(0, ""))
@@ -99,6 +104,7 @@ class _Replay:
     n_charges: dict[tuple[str, str], int] = field(default_factory=dict)
     requests: dict[tuple[Any, ...], int] = field(default_factory=dict)
     charges: set[int] = field(default_factory=set)
+    kept: dict[int, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
 
     def entries(self, connection: sqlite3.Connection) -> Iterator[str]:
         """Check the entries one by one: numbers, digests, contents, caps."""
@@ -126,7 +132,12 @@ class _Replay:
             kind = content["kind"]
             if canonical(content) != text:
                 raise ValueError
-            check = {"ledger": self._ledger, "account": self._account, "charge": self._charge}[kind]
+            check = {
+                "ledger": self._ledger,
+                "account": self._account,
+                "charge": self._charge,
+                "table": self._table,
+            }[kind]
             problems = list(check(number, content))
         except (ArgumentError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             yield "is not one that a ledger writes"
@@ -136,7 +147,11 @@ class _Replay:
                 yield "does not state the format" if number == 1 else "states the format again"
 
     def _ledger(self, number: int, content: Mapping[str, Any]) -> Iterator[str]:
-        _require(content.keys() == _LEDGER_KEYS and content["format"] == FORMAT and _is_time(content))
+        first = content["format"] == 1 and content.keys() == _LEDGER_KEYS
+        second = content["format"] == 2 and content.keys() == _LEDGER_KEYS | {"keep_tables"}
+        _require(
+            (first or second) and isinstance(content.get("keep_tables", True), bool) and _is_time(content)
+        )
         yield from ()
 
     def _account(self, number: int, content: Mapping[str, Any]) -> Iterator[str]:
@@ -179,6 +194,18 @@ class _Replay:
         where = WHOLE if part is None else part
         spent[where] = spent.get(where, Amount()) + amount
         self.n_charges[account, where] = self.n_charges.get((account, where), 0) + 1
+
+    def _table(self, number: int, content: Mapping[str, Any]) -> Iterator[str]:
+        digests = content["table"], content["stored"]
+        _require(content.keys() == TABLE_KEYS and all(_DIGEST.fullmatch(each) for each in digests))
+        charge = content["charge"]
+        if charge not in self.charges or charge in self.kept:
+            yield f"is a table of entry {charge}, which is not a charge without one"
+        self.kept[charge] = number, content
+
+    def tables(self, connection: sqlite3.Connection) -> Iterator[str]:
+        """Compare the tables that were kept with their entries."""
+        yield from problems_of_table(connection, self.path, self.kept)
 
     def caches(self, connection: sqlite3.Connection) -> Iterator[str]:
         """Compare the cached sums with those of the entries, and the marks with the charges."""

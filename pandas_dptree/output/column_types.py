@@ -27,7 +27,7 @@ import importlib
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -47,6 +47,7 @@ __all__ = [
     "is_plain_text",
     "kind_of_missing",
     "name_of_text",
+    "names_as_text",
     "numbered_text",
     "printable",
     "text_dtype",
@@ -202,6 +203,14 @@ def distinct_text(text: str, taken: Collection[str]) -> str:
     """Return the text, with a number behind it if it is already taken."""
     candidates = (f"{text} ({number})" for number in count(2))
     return text if text not in taken else next(each for each in candidates if each not in taken)
+
+
+def names_as_text(names: Iterable[object]) -> list[str]:
+    """Return the names of columns as texts, all different."""
+    texts: list[str] = []
+    for name in names:
+        texts.append(distinct_text(printable(str(name)), texts))
+    return texts
 
 
 def _numbered(cells: Cells) -> tuple[Cells, list[int]]:

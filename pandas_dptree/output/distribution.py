@@ -26,6 +26,7 @@ from pandas_dptree.output.doubtful_tables import (
 )
 from pandas_dptree.output.empty_tables import FEWEST, Totals, may_be_noise
 from pandas_dptree.output.plots import plot_cumulative
+from pandas_dptree.output.table_digest import alteration, state_digest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -363,12 +364,14 @@ class Distribution:
             inner = {index.name: index.take(np.tile(np.arange(len(index)), len(self.groups)))}
             table = pd.DataFrame({**keys, **inner, **flat})
         table.attrs.update(copy.deepcopy(self.attrs))
-        return table
+        return state_digest(table)
 
     def __repr__(self) -> str:
         """Summarize the distribution in one line."""
         groups = "" if self.groups is None else f" of {len(self.groups)} groups"
-        return f"Distribution{groups} of {self.bins.column!r} in {self.bins.n_bins} bins"
+        altered = alteration(self)
+        altered = f": {altered}" if altered else ""
+        return f"Distribution{groups} of {self.bins.column!r} in {self.bins.n_bins} bins{altered}"
 
 
 def _pairs(ranges: Any) -> list[tuple[Any, ...]]:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from pandas_dptree.estimation.intervals import error_half_widths
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.output.released import Released, Shown, provenance_of
+from pandas_dptree.output.released import Released, Shown
 
 __all__ = ["Drawn", "at_once", "choose", "kind_of"]
 
@@ -25,14 +25,15 @@ _TIMES = r"\d{4}-(Q[1-4]|W?\d\d(-\d.*)?)"
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The rows that are drawn `of` those of a level, in order; `largest` if their size chose them.
+    """The rows that are drawn `of` those of a level, in order, and how many nodes of the level `competed`.
 
-    `in_words` says which they are, and is empty if they are all.
+    `largest` if their size chose them. `in_words` says which they are, and is empty if they are all.
     """
 
     name: str
     rows: IntArray
     of: IntArray
+    competed: int
     largest: bool
     in_words: str
 
@@ -40,8 +41,10 @@ class Drawn:
 def choose(released: Released, size: FloatArray, numbers: FloatArray, n: int) -> list[Drawn]:
     """Choose at most n nodes of each level: the first, if keys have an order of their own; else the largest.
 
-    Nodes without a number are left out. Ties keep their order.
+    Nodes without a number are left out. Ties keep their order. Of a table from which rows were removed, size
+    may have chosen those that remain.
     """
+    planned = _planned(released.table)
     chosen = []
     for depth, (name, rows) in zip(np.unique(released.depth).tolist(), released.levels, strict=True):
         present = rows[~np.isnan(numbers[rows])]
@@ -53,17 +56,21 @@ def choose(released: Released, size: FloatArray, numbers: FloatArray, n: int) ->
             groups = released.groups[present].T
             above = [groups[at] if own is None else own for at, own in enumerate(keys[:-1])]
             order = np.lexsort((places, *reversed(above)))
-        largest = n < len(present) and places is None
-        drawn = present[order[:n]]
+        drawn, of = present[order[:n]], max(len(rows), planned.get(name, 0))
+        largest = len(rows) < of or (places is None and n < len(present))
         if len(drawn) < len(present):
-            words = f"the {n:,} largest of {len(rows):,}" if largest else f"the first {n:,} of {len(rows):,}"
+            words = f"the {n:,} largest of {of:,}" if places is None else f"the first {n:,} of {of:,}"
+        elif len(rows) < of:
+            words = f"{len(drawn):,} rows, selected among {of:,}"
         else:
-            words = f"{len(drawn):,} of {len(rows):,} have a value" if len(drawn) < len(rows) else ""
-        chosen.append(Drawn(name, drawn, rows, largest, words))
+            words = f"{len(drawn):,} of {of:,} have a value" if len(drawn) < of else ""
+        chosen.append(Drawn(name, drawn, rows, of, largest, words))
     return chosen
 
 
-def at_once(shown: Shown, table: pd.DataFrame, level: Drawn) -> tuple[FloatArray, FloatArray] | None:
+def at_once(
+    shown: Shown, provenance: Mapping[str, Any], level: Drawn
+) -> tuple[FloatArray, FloatArray] | None:
     r"""Widen the intervals of the drawn nodes until all those of the level hold at once, drawn or not.
 
     By Bonferroni's inequality, those at the confidence :math:`1 - (1 - c)/n` do, for n nodes. The table does
@@ -75,7 +82,6 @@ def at_once(shown: Shown, table: pd.DataFrame, level: Drawn) -> tuple[FloatArray
     None if that is impossible: there are no intervals, or the confidence or the kind of value is unknown, or
     it is a mean, whose intervals are not in proportion to standard errors.
     """
-    provenance = provenance_of(table)
     confidence, unit = provenance.get("confidence"), _unit(shown.name, provenance)
     if shown.interval is None or shown.error is None or not isinstance(confidence, float) or unit is None:
         return None
@@ -83,8 +89,7 @@ def at_once(shown: Shown, table: pd.DataFrame, level: Drawn) -> tuple[FloatArray
     fourth = unit**2 * variance
     if provenance.get("mechanism") != "gaussian":
         fourth += 3.0 * variance**2
-    competed = max(len(level.of), _planned(table).get(level.name, 0))
-    wide = error_half_widths(variance, fourth, np.full(1, unit), 1 - (1 - confidence) / competed)
+    wide = error_half_widths(variance, fourth, np.full(1, unit), 1 - (1 - confidence) / level.competed)
     wider = wide - error_half_widths(variance, fourth, np.zeros(1), confidence)
     lower, upper = (end[level.rows] for end in shown.interval)
     least = 0.0 if kind_of(shown.name, provenance) == "non-negative" else -np.inf
@@ -119,7 +124,7 @@ def _unit(column: Hashable, provenance: Mapping[str, Any]) -> float | None:
 
 
 def _planned(table: pd.DataFrame) -> Mapping[str, int]:
-    """The number of nodes of each level according to the plan; empty if it is unknown."""
+    """The number of rows of each level according to the plan; empty if it is unknown."""
     try:
         plan = json.loads(table.attrs["dp_plan"])
         return {str(name): int(nodes) for name, nodes in zip(plan["levels"], plan["nodes"], strict=True)}

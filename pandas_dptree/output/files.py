@@ -8,6 +8,7 @@ A CSV file holds the values. A JSON file beside it, ``counts.csv.json`` for ``co
      "attrs": {...},
      "plan": {...}}
 
+``"altered"`` says so if the values are not those of the release: see `pandas_dptree.output.table_digest`.
 `pandas_dptree.output.column_types` describes the types, and `pandas_dptree.output.csv_text` the CSV file. A
 column of the index also has ``"index": true``. A Parquet file holds the same description, without ``sha256``,
 in its metadata. Values for which Parquet has no type are stored as text.
@@ -31,20 +32,27 @@ from typing import Any, Final
 
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, kind_of_object, quote
+from pandas_dptree.errors import (
+    ArgumentError,
+    DPTreeError,
+    MissingExtraError,
+    kind_of_object,
+    quote,
+    why_unreadable,
+)
 from pandas_dptree.output.atomic_files import write_together
 from pandas_dptree.output.column_types import (
     Cells,
     decode,
     decode_arrow,
     decode_value,
-    distinct_text,
     encode,
     encode_value,
     is_plain_text,
-    printable,
+    names_as_text,
 )
 from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+from pandas_dptree.output.table_digest import alteration
 from pandas_dptree.signatures import public
 
 __all__ = ["TableFile", "check_parquet", "description_path", "read_file", "to_file"]
@@ -163,9 +171,10 @@ def read_file(path: str | PathLike[str]) -> pd.DataFrame:
         return read(path)
     except DPTreeError:
         raise
-    except OSError:
+    except OSError as error:
+        why = why_unreadable(path, error.strerror or "the system refuses it")
         raise ArgumentError(
-            "path", f"cannot be read: {str(path)!r}.", hint="check that the file exists."
+            "path", f"cannot be read: {str(path)!r}: {why}.", hint="correct the path, or the file."
         ) from None
     except Exception:  # whatever pandas, pyarrow or Python raise for values of another type
         raise ArgumentError(
@@ -202,6 +211,7 @@ class TableFile:
     cells: list[Cells]
     attrs: dict[str, Any]
     plan: dict[str, Any] | None
+    alteration: str
 
     @classmethod
     def of(cls, released: Any) -> TableFile:
@@ -226,7 +236,7 @@ class TableFile:
             raise ArgumentError(
                 "released", "has no columns, or several of one name.", hint="give each column its own name."
             )
-        return cls(columns, _header(names), fields, cells, attrs, plan)
+        return cls(columns, names_as_text(names), fields, cells, attrs, plan, alteration(released))
 
     @property
     def csv(self) -> str:
@@ -247,10 +257,12 @@ class TableFile:
         write_together(files, replace=replace)
 
     def _description(self, **digest: str) -> str:
-        return json.dumps(
-            {"format": _FORMAT, **digest, "columns": self.fields, "attrs": self.attrs, "plan": self.plan},
-            allow_nan=False,
-        )
+        description = {
+            "format": _FORMAT, **digest, "columns": self.fields, "attrs": self.attrs, "plan": self.plan
+        }  # fmt: skip
+        if self.alteration:
+            description["altered"] = self.alteration
+        return json.dumps(description, allow_nan=False)
 
     def _fill_parquet(self, path: Path) -> None:
         """Write columns as pandas does, so that ``pd.read_parquet`` reads them, too; others as text."""
@@ -446,7 +458,7 @@ def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series])
     """Make the table of a description and its columns."""
     fields, attrs, plan = data["columns"], data["attrs"], data["plan"]
     names = [decode_value(field["name"]) for field in fields]
-    if _header(names) != header:
+    if names_as_text(names) != header:
         raise ValueError("other names")
     if not isinstance(attrs, dict) or not isinstance(plan, dict | None):
         raise TypeError("attrs or a plan that are not objects")
@@ -460,14 +472,6 @@ def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series])
     if plan is not None:
         frame.attrs["dp_plan"] = json.dumps(plan)
     return frame
-
-
-def _header(names: list[Hashable]) -> list[str]:
-    """Return the names as texts, all different."""
-    texts: list[str] = []
-    for name in names:
-        texts.append(distinct_text(printable(str(name)), texts))
-    return texts
 
 
 def _index_of(names: list[Hashable]) -> pd.Index:

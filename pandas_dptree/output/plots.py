@@ -135,15 +135,15 @@ class ReleasedPlots:
         shown = released.shown(value)
         n = whole_number("n", n, at_least=1, hint="it is how many nodes of each level to draw: 10.")
         size = released.shown("count" if "count" in released.columns else value).numbers
+        provenance = provenance_of(self._table)
         levels = choose(released, size, shown.numbers, n)
-        widened = [at_once(shown, self._table, level) if level.largest else None for level in levels]
+        widened = [at_once(shown, provenance, level) if level.largest else None for level in levels]
         lines = [max(len(level.rows), 1) for level in levels]
         plt = _pyplot()
         _, panels = plt.subplots(
             len(levels), squeeze=False, figsize=(7, 0.9 + 0.6 * len(levels) + 0.23 * sum(lines)),
             height_ratios=[each + 0.5 for each in lines], layout="constrained",
         )  # fmt: skip
-        provenance = provenance_of(self._table)
         kind = kind_of(shown.name, provenance)
         for axes, level, ends in zip(panels[:, 0], levels, widened, strict=True):
             values = shown.numbers[level.rows]

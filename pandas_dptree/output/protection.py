@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.risk import found_at_most, suspicion_after
 
 __all__ = [
     "UNKNOWN_SOURCE",
@@ -16,6 +18,7 @@ __all__ = [
     "joined",
     "loss_in_words",
     "objections",
+    "risk_in_words",
     "statement",
     "undercount",
     "undercount_in_words",
@@ -42,6 +45,7 @@ def statement(provenance: Mapping[str, Any]) -> list[str]:
         else f"Protection: {protection}.",
         _unit(provenance),
         hidden_in_words(provenance),
+        *_risk(provenance),
         _rows(provenance),
         *_clipped(provenance),
         *_known(provenance),
@@ -69,13 +73,17 @@ def loss_in_words(provenance: Mapping[str, Any]) -> str:
 
 
 def _is_useless(provenance: Mapping[str, Any]) -> bool:
-    stated = {
-        name: provenance[name] for name in ("epsilon", "delta", "rho") if provenance.get(name) is not None
-    }
+    loss = _loss(provenance)
+    return loss is not None and bool(loss.objection)
+
+
+def _loss(provenance: Mapping[str, Any]) -> PrivacyLoss | None:
+    """Return the loss that is stated; None if it is no valid one."""
+    names = ("epsilon", "delta", "rho")
     try:
-        return bool(PrivacyLoss(**stated).objection)
-    except ArgumentError:  # it states no valid loss
-        return False
+        return PrivacyLoss(**{name: provenance[name] for name in names if provenance.get(name) is not None})
+    except ArgumentError:
+        return None
 
 
 def _unit(provenance: Mapping[str, Any]) -> str:
@@ -120,6 +128,34 @@ def undercount_in_words(shown: Collection[Aggregate], unit: Hashable, most: obje
     means = ["means of all rows can differ"] * ("mean" in shown)
     rows = "row" if most == 1 else "rows"
     return f"{verb} at most {most} {rows} of each {unit}: {joined([*totals[:1], *means])}."
+
+
+def risk_in_words(loss: PrivacyLoss, neighbors: str, found: float) -> str:
+    """Say what an attacker gains: the share found by falsely accusing 5 %, and what a suspicion becomes."""
+    guess = "whether one of those protected is in the data"
+    if neighbors == "replace":
+        guess = "which records one of those protected has"
+    suspicion = ""
+    if loss.kind == "pure" and loss.epsilon is not None:
+        suspicion = (
+            f"; a suspicion of 1 % becomes at most {_hundredths(suspicion_after(0.01, loss.epsilon))} %"
+        )
+    return (
+        f"What an attacker gains who knows everything else, and guesses {guess}: falsely accusing 5 of 100, "
+        f"they find at most {_hundredths(found)} of 100{suspicion}."
+    )
+
+
+def _hundredths(share: float) -> str:
+    """Format a share in hundredths, with at least two digits, rounded up."""
+    return f"{math.ceil(1000 * share) / 10:g}" if share < 0.1 else f"{math.ceil(100 * share)}"
+
+
+def _risk(provenance: Mapping[str, Any]) -> list[str]:
+    loss, neighbors = _loss(provenance), provenance.get("neighbors")
+    if loss is None or neighbors not in ("add_remove", "replace") or _repeatable(provenance):
+        return []
+    return [risk_in_words(loss, neighbors, found_at_most([0.05], loss)[0])]
 
 
 def hidden_in_words(provenance: Mapping[str, Any]) -> str:

@@ -3,37 +3,51 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import Any, ClassVar, Generic, Self, TypeVar, Unpack
 
+import numpy as np
 import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Source
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
+from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.old_names import with_old_names
-from pandas_dptree.output.protection import Aggregate, undercount_in_words
+from pandas_dptree.output.protection import Aggregate, risk_in_words, undercount_in_words
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
-from pandas_dptree.plans.options import RUNNING, Running, takes
-from pandas_dptree.plans.running import Origin, Release, carry_out
+from pandas_dptree.plans.options import RUNNING, Running, takes, with_defaults
+from pandas_dptree.plans.risk import Risk
+from pandas_dptree.plans.running import Origin, Release, Resources, carry_out, checked_folder
+from pandas_dptree.plans.secret_check import SecretCheck, checked
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
+from pandas_dptree.privacy.risk import found_at_most
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import protected
 
-__all__ = ["FORMATS", "Plan"]
+__all__ = ["FORMATS", "Plan", "not_measured"]
 
 Released = TypeVar("Released", covariant=True)
 
 FORMATS: dict[str, Callable[[float], str]] = {
-    "share": "{:.3f}".format,
-    **dict.fromkeys(("epsilon", "delta", "noise_scale", "std_error"), "{:.4g}".format),
+    "share": lambda share: f"{share:.3f}" if share else "-",
+    "noise_scale": lambda scale: f"{scale:.4g}" if math.isfinite(scale) else "-",
+    **dict.fromkeys(("epsilon", "delta", "std_error", "half_width"), "{:.4g}".format),
 }
-"""How to format the columns of a plan's table."""
+"""How to format the columns of a plan's table; a level that is not measured has no share and no noise."""
+
+
+def not_measured(levels: Sequence[str]) -> str:
+    """Say which levels are not measured; empty if there are none."""
+    return f"Not measured; from the levels below: {', '.join(levels)}." if levels else ""
 
 
 @with_old_names("plan")
@@ -133,6 +147,56 @@ class Plan(ABC, Generic[Released]):
     @abstractmethod
     def _loss_items(self) -> Iterable[LevelItem]:
         """List what each level spends."""
+
+    def risk(self, falsely_accused: Sequence[float] = (0.001, 0.01, 0.05, 0.1, 0.2)) -> Risk:
+        """Bound what an attacker gains by one release, who knows everything but one privacy unit.
+
+        Parameters
+        ----------
+        falsely_accused : sequence of float
+            Shares, each between 0 and 1, of the innocent that the attacker accuses: of units that are not in
+            the data or, if ``neighbors="replace"``, whose rows are not those that the attacker suspects.
+
+        Returns
+        -------
+        Risk
+            For each share, the largest share of the others that the attacker finds, rounded up; and, under
+            pure epsilon alone, the largest probability that a suspicion of this size becomes.
+
+        Raises
+        ------
+        ArgumentError
+            If a share is not between 0 and 1.
+
+        Notes
+        -----
+        The bounds follow from the loss and, with Gaussian noise or an epsilon and a delta, from the noise
+        (`pandas_dptree.privacy.risk` has the proofs).
+
+        **Privacy**: public; spends nothing. If neighbours differ by one unit more or fewer, telling two
+        versions of a unit's rows apart is bounded by twice the epsilon.
+
+        Examples
+        --------
+        >>> import pandas_dptree as dpt
+        >>> plan = dpt.plan(dpt.Tree.from_branching([2, 3]), epsilon=1.0)
+        >>> plan.risk([0.05]).to_frame().round(3).to_dict("list")  # doctest: +NORMALIZE_WHITESPACE
+        {'falsely_accused': [0.05], 'found_at_most': [0.136],
+         'suspicion': [0.05], 'becomes_at_most': [0.125]}
+        """
+        asked = tuple(falsely_accused)
+        *found, usual = found_at_most([*asked, 0.05], self.loss, self._certified_delta)
+        return Risk(
+            loss=self.loss,
+            neighbors=self.neighbors,
+            falsely_accused=asked,
+            found=tuple(found),
+            sentence=risk_in_words(self.loss, self.neighbors, usual),
+        )
+
+    def _certified_delta(self, epsilon: float) -> float:
+        """Return a delta of a release at an epsilon, rounded up; 1 if only the loss is known."""
+        return 1.0
 
     # Description
 
@@ -285,6 +349,72 @@ class Plan(ABC, Generic[Released]):
         """
         released: Released = carry_out({None: self._prepared(data)}, options)[None]
         return released
+
+    @abstractmethod
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, Tally[Any]]:
+        """Open records for reading, with the tally that counts them; read nothing yet."""
+
+    @takes("temp_folder")
+    def secret_check(self, records: Any, **options: Unpack[Running]) -> SecretCheck:
+        """Say what a release would count of the records, and why it drops others, in exact numbers. Secret.
+
+        It is for whoever may see the records, to find keys that are coded otherwise than in the domain,
+        columns that are mostly missing, and bounds that do not fit the data.
+
+        Parameters
+        ----------
+        records : dataframe
+            The records, one row each, as for `release`.
+        **options
+
+        Returns
+        -------
+        SecretCheck
+            The first line of its text says that it is secret.
+
+        Raises
+        ------
+        ArgumentError
+            If `records` cannot be counted, or does not fit the plan; `ColumnsError` if a column is missing or
+            repeated, or has a type that cannot be read.
+
+        Notes
+        -----
+        **Privacy**: there is none. The numbers are exact, and the commonest keys that are not in the domain
+        are those of the records. No budget is spent; nothing is written, cached or logged. A choice that is
+        made by looking at the result (of epsilon, bounds, `max_contributions` or the domain) depends on the
+        records, and no guarantee of a release covers it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import pandas_dptree as dpt
+        >>> places = dpt.Domain.from_frame(pd.DataFrame({"zip": ["00501", "10001"]}), by=["zip"])
+        >>> records = pd.DataFrame({"zip": ["10001", "501", "501", None]})
+        >>> dpt.plan(places, epsilon=1.0).secret_check(records)
+        SECRET: publish nothing of this, and do not choose epsilon by it
+        Rows read: 4. Counted: 1.
+        Dropped rows, by the first reason:
+                              reason column rows
+                  the key is missing    zip    1
+        the key is not in the domain    zip    2
+        Commonest keys that are not in the domain:
+        column value rows    near        differ
+           zip '501'    2 '00501' leading zeros
+        Rows whose keys match, by level:
+        level rows
+        total    4
+          zip    1
+        """
+        if isinstance(records, np.ndarray):
+            raise ArgumentError(
+                "records", "holds counts, not records.", hint="pass the frame that was counted."
+            )
+        running = with_defaults(["temp_folder"], options)
+        self._prepared(records)  # refuses what a release would
+        resources = Resources(Origin().source, checked_folder(running["temp_folder"]))
+        bounding = resources.bounding(self)
+        return checked(*self._opened(records, bounding), bounding, self.level_names)
 
     @abstractmethod
     def compare(self) -> pd.DataFrame:

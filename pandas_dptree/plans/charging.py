@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from pandas_dptree.plans.losses import Losses
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["Charge", "Chargeable", "Chargeables", "Costed"]
+__all__ = ["Charge", "Chargeable", "Chargeables", "Costed", "Kept", "Output"]
 
 
 class Costed(Protocol):
@@ -67,8 +69,32 @@ class Charge:
         return {"account": self.account, **part, "charge": self.number, "digest": self.digest}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a charge was for: the released table, and the linear estimates behind it.
+
+    `linear` has an array per level for each quantity, in the order of the nodes, unless the table shows them.
+    """
+
+    table: Any
+    linear: Mapping[str, Sequence[npt.NDArray[Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A released table that was kept, and the charge that it was released for, by number and time."""
+
+    table: Any
+    number: int
+    requested: str
+
+
 class Chargeable(ABC):
     """What the option ``ledger=`` takes: `pandas_dptree.Account` is one."""
+
+    @abstractmethod
+    def kept(self, plans: Chargeables, note: str) -> Mapping[Hashable, Kept]:
+        """Return the tables that were kept of releases by the same plans, with the same note and names."""
 
     @abstractmethod
     def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
@@ -84,5 +110,5 @@ class Chargeable(ABC):
         """
 
     @abstractmethod
-    def mark_released(self, charges: Iterable[Charge]) -> None:
-        """Note that the tables of these charges were made."""
+    def keep(self, outputs: Mapping[Charge, Output]) -> None:
+        """Keep the tables of these charges. They are on disk when this returns."""

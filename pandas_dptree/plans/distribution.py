@@ -20,7 +20,9 @@ from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names,
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
-from pandas_dptree.ingest.bins import binned_counts
+from pandas_dptree.ingest.bins import BinTally, binned_counts, open_bins
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.doubtful_tables import Doubt, Level, empty_values, mostly_noise
@@ -33,6 +35,7 @@ from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.level_losses import NOTHING
+from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.privacy.unit import check_rows_of_counts, check_rows_of_records
 
 __all__ = ["DistributionPlan"]
@@ -108,18 +111,25 @@ class DistributionPlan(Plan[Distribution]):
             )
 
     @property
+    def _sensitivity(self) -> Sensitivity:
+        return self.strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+
+    @property
+    def _all_scales(self) -> npt.NDArray[np.float64]:
+        """The noise scales of all levels of groups together."""
+        return np.tile(self.strategy.noise_scales, len(self.totals))
+
+    @property
     def _keeps_to_loss(self) -> bool:
         """Whether all levels of groups together keep to the loss."""
-        scales = np.tile(self.strategy.noise_scales, len(self.totals))
-        sensitivity = self.strategy.sensitivity(
-            neighbors=self.neighbors, max_contributions=self.max_contributions
-        )
-        return self.strategy.noise.keeps_to(self.loss, sensitivity, scales)
+        return self.strategy.noise.keeps_to(self.loss, self._sensitivity, self._all_scales)
+
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.strategy.noise.delta(epsilon, self._all_scales, self._sensitivity)
 
     def _loss_items(self) -> list[LevelItem]:
         strategy = self.strategy
-        moved = strategy.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
-        spent = [strategy.noise.level_loss(scale, moved) for scale in strategy.noise_scales]
+        spent = [strategy.noise.level_loss(scale, self._sensitivity) for scale in strategy.noise_scales]
         if len(spent) == 1:
             return [LevelItem(name, spent[0]) for name in self.level_names]
         return [
@@ -238,6 +248,12 @@ class DistributionPlan(Plan[Distribution]):
             if self.domain is not None:
                 counts[self.domain.structural_zeros] = 0
             return counts
+        self._check_records()
+        return binned_counts(data, self.bins, self.domain, **resources.bounding(self))
+
+    def _check_records(self) -> None:
+        """Refuse records if the groups have no names, or if units cannot be bounded."""
+        n_groups = len(self.totals[-1])
         if self.domain is None and n_groups > 1:
             raise ArgumentError(
                 "data",
@@ -245,7 +261,10 @@ class DistributionPlan(Plan[Distribution]):
                 hint="plan with a Domain to release a frame of records.",
             )
         check_rows_of_records(self.privacy_unit, self.max_contributions)
-        return binned_counts(data, self.bins, self.domain, **resources.bounding(self))
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, BinTally]:
+        self._check_records()
+        return open_bins(data, self.bins, self.domain, bounding)
 
     def _shown(self, levels: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """Concatenate the groups that a table shows, level by level."""

@@ -15,9 +15,12 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.intervals import intervals
 from pandas_dptree.estimation.least_squares import least_squares
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
-from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.contributions import LeafTally, leaf_totals, open_leaves
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
@@ -38,8 +41,10 @@ __all__ = [
     "columns_of",
     "exact_leaves",
     "finishing_steps",
+    "linear_estimates",
     "measured",
     "measurement_columns",
+    "opened_leaves",
     "prepared",
     "unbiased",
 ]
@@ -59,10 +64,11 @@ def prepared(plan: Measurement, data: Any) -> Release:
         done()
         columns = columns_of(name, plan, values)
         doubts = doubts_of({name: (plan, values)}, plan.domain)
+        linear = linear_estimates({name: plan}, [values], origin)
         del values  # measurements that the table does not show
         table = release_frame(plan._labelled, columns, plan._attrs(origin))
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
-        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes, doubts)
+        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes, doubts, linear)
 
     return Release(plan=plan, read=read, effort=plan._shape.n_leaves, steps=finishing_steps({name: plan}))
 
@@ -144,6 +150,19 @@ def unbiased(plan: Measurement, values: Measured) -> Levels:
     return least_squares(plan.tree, values.noisy, plan._variances)
 
 
+def linear_estimates(
+    plans: Mapping[Hashable, Measurement], values: Sequence[Measured], origin: Origin
+) -> dict[str, Levels]:
+    """Return the estimates of `unbiased` that tables do not show, in column units, for a ledger to keep."""
+    if origin.charge is None:
+        return {}
+    return {
+        str(name): list(map(plan._in_column_units, unbiased(plan, each)))
+        for (name, plan), each in zip(plans.items(), values, strict=True)
+        if not plan._estimator.unbiased
+    }
+
+
 def _interval_columns(plan: Measurement, values: Measured, prefix: str) -> dict[Hashable, Levels]:
     """Compute an interval around each unbiased estimate, within the possible range."""
     ends = [
@@ -181,6 +200,18 @@ def exact_leaves(
     """Add up each quantity over the records of each leaf, exactly. The result is secret."""
     if isinstance(data, np.ndarray) and len(quantities) == 1:
         return [_leaves_from_array(plan, quantities[0], data)]
+    return leaf_totals(data, _domain_of_records(plan), quantities, **resources.bounding(plan))
+
+
+def opened_leaves(
+    plan: TreePlan, quantities: Sequence[Quantity], data: Any, bounding: Bounding
+) -> tuple[Records, LeafTally]:
+    """Open the records for `exact_leaves`; nothing is read yet."""
+    return open_leaves(data, _domain_of_records(plan), quantities, bounding)
+
+
+def _domain_of_records(plan: TreePlan) -> Domain:
+    """Return the domain of a plan, or refuse records if it has none."""
     if plan.domain is None:
         raise ArgumentError(
             "data",
@@ -188,7 +219,7 @@ def exact_leaves(
             hint="plan with a Domain to release a frame of records.",
         )
     check_rows_of_records(plan.privacy_unit, plan.max_contributions)
-    return leaf_totals(data, plan.domain, quantities, **resources.bounding(plan))
+    return plan.domain
 
 
 def _leaves_from_array(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any]) -> IntArray:

@@ -28,8 +28,9 @@ from pandas_dptree.estimation.sparse_tree import count_bounds, sparse_estimates
 from pandas_dptree.hierarchy.domain import Domain, Source
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.private_keys import PrivateKeys
-from pandas_dptree.ingest.prefixes import PrefixNodes, check_prefixes, sorted_keys
-from pandas_dptree.ingest.private_keys import KeyNodes, nodes_of_private_keys
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.prefixes import PrefixNodes, PrefixTally, check_prefixes, open_prefixes, sorted_keys
+from pandas_dptree.ingest.private_keys import KeyNodes, PathTally, nodes_of_private_keys, open_private_keys
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
@@ -154,6 +155,9 @@ class ImplicitPlan(Plan[pd.DataFrame]):
             *([] if selection == NOTHING else [LevelItem("thresholds", selection)]),
         ]
 
+    def _certified_delta(self, epsilon: float) -> float:
+        return self.noise.delta(epsilon, neighbors=self.neighbors, max_contributions=self.max_contributions)
+
     @property
     def n_public(self) -> int:
         """Number of levels whose nodes are all shown; the root is one of them."""
@@ -218,6 +222,11 @@ class ImplicitPlan(Plan[pd.DataFrame]):
         noise = ["adding noise"] * len(self.level_names)  # how many nodes a level has is secret
         steps = [(step, 1) for step in (*noise, "estimating", "laying out the table")]
         return Release(plan=self, read=read, steps=steps)
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, PathTally | PrefixTally]:
+        if isinstance(self.tree, PrivateKeys):
+            return open_private_keys(data, self.tree, bounding)
+        return open_prefixes(data, self.tree, bounding)
 
     def _finished(self, nodes: KeyNodes | PrefixNodes, origin: Origin, done: Done) -> Outcome:
         """Release the large nodes. Exact counts do not leave `LevelNoise.measure`."""

@@ -18,7 +18,16 @@ import numpy as np
 
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.prefixes import Keys, check_prefixes, nonempty_levels, sorted_keys
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.prefixes import (
+    Keys,
+    PrefixTally,
+    check_prefixes,
+    nonempty_levels,
+    open_prefixes,
+    sorted_keys,
+)
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.multiplicative.counts import (
     ClippedThresholds,
     sparse_clipped_counts,
@@ -122,6 +131,9 @@ class ImplicitMultiplicativePlan(RelativeErrorPlan):
             return partial(self._finished, *sorted_keys(data, self.tree, **resources.bounding(self)))
 
         return Release(plan=self, read=read, steps=STEPS)
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, PrefixTally]:
+        return open_prefixes(data, self.tree, bounding)
 
     def _finished(self, keys: Keys, rows: IntArray, origin: Origin, done: Done) -> Outcome:
         """Release the large nodes. Exact counts do not leave this function."""

@@ -17,6 +17,9 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, is_name
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.contributions import LeafTally
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.doubtful_tables import Level
@@ -26,7 +29,7 @@ from pandas_dptree.output.progress import Done
 from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.base import Plan, not_measured
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import (
     Levels,
@@ -36,7 +39,9 @@ from pandas_dptree.plans.execute import (
     columns_of,
     exact_leaves,
     finishing_steps,
+    linear_estimates,
     measured,
+    opened_leaves,
 )
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.means import mean_columns
@@ -162,6 +167,10 @@ class JointPlan(Plan[pd.DataFrame]):
             item._replace(quantity=name) for name, plan in self.plans.items() for item in plan.losses.items
         ]
 
+    def _certified_delta(self, epsilon: float) -> float:
+        spending = [plan for plan in self.plans.values() if plan._spends]
+        return joint_delta(epsilon, spending) if spending else 0.0
+
     @property
     def _first(self) -> AdditivePlan:
         return next(iter(self.plans.values()))
@@ -221,6 +230,12 @@ class JointPlan(Plan[pd.DataFrame]):
             return super()._rows_in_words
         return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
 
+    @property
+    def _remark(self) -> str:
+        """Which levels are not measured."""
+        plans = {name: plan for name, plan in self.plans.items() if plan._spends}
+        return not_measured([f"{level} of {name}" for name in plans for level in plans[name]._unmeasured])
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row per quantity and level: ``quantity``, and the columns of `AdditivePlan.to_frame`.
 
@@ -260,6 +275,10 @@ class JointPlan(Plan[pd.DataFrame]):
         n_leaves = self._first._shape.n_leaves
         return Release(plan=self, read=read, effort=n_leaves, steps=finishing_steps(self.plans))
 
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, LeafTally]:
+        quantities = [each.quantity for each in self.plans.values()]
+        return opened_leaves(self._first, quantities, data, bounding)
+
     def _finished(self, leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
         """Measure exact values, and make the table."""
         plans = list(self.plans.values())
@@ -280,7 +299,8 @@ class JointPlan(Plan[pd.DataFrame]):
         table = release_frame(self._first._labelled, columns, self._attrs(origin))
         together = {name: (plan, values[name]) for name, plan in self.plans.items()}
         doubts = doubts_of(together, self._first.domain, means)
-        return Outcome(table, self._totals(values), causes_of(plans), doubts)
+        linear = linear_estimates(self.plans, list(values.values()), origin)
+        return Outcome(table, self._totals(values), causes_of(plans), doubts, linear)
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
         """Return the totals of counts and sums. Those of means do not show how many records there are."""

@@ -17,11 +17,14 @@ import numpy as np
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.ingest.contributions import LeafTally
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds, clipped_counts, threshold_counts
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
-from pandas_dptree.plans.execute import exact_leaves
+from pandas_dptree.plans.execute import exact_leaves, opened_leaves
 from pandas_dptree.plans.relative_error import STEPS, RelativeErrorPlan
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.plans.tree_plan import TreePlan
@@ -83,6 +86,9 @@ class MultiplicativePlan(RelativeErrorPlan, TreePlan):
             return partial(self._finished, data, leaves)
 
         return Release(plan=self, read=read, steps=STEPS)
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, LeafTally]:
+        return opened_leaves(self, [COUNT], data, bounding)
 
     def _finished(self, data: Any, leaves: IntArray, origin: Origin, done: Done) -> Outcome:
         """Compare the counts with the thresholds. Exact counts do not leave this function."""

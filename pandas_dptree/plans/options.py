@@ -23,6 +23,7 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
+from pandas_dptree.planning.targets import Within
 from pandas_dptree.plans.charging import Chargeable
 from pandas_dptree.plans.shown_columns import Kept
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
@@ -173,16 +174,18 @@ class PlanOptions(TypedDict, total=False):
         ),
     ]
     target: Annotated[
-        Mapping[Hashable, float] | None,
+        Mapping[Hashable, float | Within] | None,
         Option(
             None,
             "mapping",
             "The standard errors to achieve, by level, with the smallest privacy loss.",
-            "They are in counts (`relative` computes them from a share of a stated count). The plan has the "
+            "They are in counts (`relative` computes them from a share of a stated count). For intervals, "
+            "``{level: within(50, confidence=0.95)}`` states their half width, ± 50. The plan has the "
             "smallest epsilon that achieves them, or with Gaussian noise and no `delta` the smallest rho, "
             "and the split for it. If `epsilon` or `rho` is given too, it must be large enough.",
             flag="--target",
             metavar="LEVEL=ERROR",
+            help="a standard error to achieve, or the half width of intervals: region=25, region=50@95%%",
         ),
     ]
     consistency: Annotated[
@@ -335,12 +338,23 @@ class Running(TypedDict, total=False):
             None,
             "str",
             "What the release is for, such as ``2026-03``; required with `ledger`.",
-            "The same plan with the same note is released only once, so a script that runs twice spends "
-            "once.",
+            "The same plan with the same note again returns the table that the ledger has kept: no records "
+            "are read, and nothing is charged. Another plan for the same table is refused.",
             flag="--note",
             metavar="TEXT",
             help="what the release is for, such as 2026-03; required with --ledger. The same plan with the "
-            "same note is released only once",
+            "same note again returns the table that was kept",
+        ),
+    ]
+    name: Annotated[
+        str | None,
+        Option(
+            None,
+            "str",
+            "The name of the table, which tells it from other tables of the same kind with the same note.",
+            flag="--name",
+            metavar="TEXT",
+            help="the name of the table, if one note has several of the same kind",
         ),
     ]
     allow_repeat: Annotated[
@@ -348,7 +362,7 @@ class Running(TypedDict, total=False):
         Option(
             False,
             "bool",
-            "Whether to release the same plan with the same note again, which is charged in full again.",
+            "Whether to release the same table with the same note again, which is charged in full again.",
             flag="--allow-repeat",
         ),
     ]
@@ -433,7 +447,7 @@ LOSS: Final = ("epsilon", "delta", "rho")
 UNIT: Final = ("neighbors", "privacy_unit", "max_contributions")
 ERROR: Final = ("split", "level_weights", "objective")
 ESTIMATION: Final = ("consistency", "fit", "confidence", "keep")
-RUNNING: Final = ("rng", "progress", "ledger", "note", "allow_repeat", "temp_folder")
+RUNNING: Final = ("rng", "progress", "ledger", "note", "name", "allow_repeat", "temp_folder")
 
 # Kinds of plans
 SUMS: Final = (*LOSS, *UNIT, "mechanism", *ERROR, *ESTIMATION)

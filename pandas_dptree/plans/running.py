@@ -6,8 +6,10 @@ The order is the same for all kinds of plans, for frames and arrays, and for sev
 2. The records of all releases are read. What was read is secret, and stays in memory.
 3. The charges are committed to disk: those of all releases, or none.
 4. Only now is noise drawn, and the tables are made.
+5. The account keeps the tables, before they are returned.
 
 An error in the first two steps therefore costs nothing. A crash after the third loses budget, never privacy.
+A release that was kept is returned in the first step: nothing is read, charged or drawn again.
 The account never sees records, and the time that it stores is that of the first step: how long reading takes
 depends on the records. (So does the time of a script's next release, which is requested when this is done.)
 """
@@ -19,21 +21,32 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
+import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, DPTreeError, kind_of_object, quote, warn
+from pandas_dptree.errors import (
+    ArgumentError,
+    ChargedError,
+    DPTreeError,
+    RepeatedReleaseError,
+    kind_of_object,
+    quote,
+    warn,
+)
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.doubtful_tables import Doubt
 from pandas_dptree.output.empty_tables import Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
-from pandas_dptree.plans.charging import Charge, Chargeable, Costed
+from pandas_dptree.output.table_digest import state_digest
+from pandas_dptree.plans.charging import Charge, Chargeable, Costed, Kept, Output
 from pandas_dptree.plans.options import RUNNING, with_defaults
 
-__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out"]
+__all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out", "checked_folder"]
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -86,12 +99,16 @@ class Origin:
 
 
 class Outcome(NamedTuple):
-    """A released table, its released totals, the likely causes if it is nearly empty, and other doubts."""
+    """A released table, its released totals, the likely causes if it is nearly empty, and other doubts.
+
+    `linear` has the linear estimates of quantities of which the table shows others, if a ledger keeps them.
+    """
 
     table: Any
     totals: Totals
     causes: str
     doubts: Sequence[Doubt] = ()
+    linear: Mapping[str, Sequence[Any]] = MappingProxyType({})
 
 
 Finish = Callable[[Origin, Done], Outcome]
@@ -103,44 +120,66 @@ class Release:
     """A plan together with its data, whose public arguments have been checked.
 
     `read` reads the records and adds no noise: what it returns holds exact values. `effort` is the work of
-    reading, relative to the `steps` of the function that `read` returns.
+    reading, relative to the `steps` of the function that `read` returns. `form` is what the release returns.
     """
 
     plan: Costed
     read: Callable[[Resources], Finish]
     effort: int = 1
     steps: Sequence[Step]
+    form: Literal["frame", "DataTree"] = "frame"
 
 
 def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> dict[Name, Any]:
-    """Carry out releases, charged together if the options name an account; return the tables by name."""
+    """Carry out releases, charged together if the options name an account; return the tables by name.
+
+    The option `name` is the name of the only release, which has none otherwise.
+    """
     running = with_defaults(RUNNING, options)
     rng, account = running["rng"], _account(running)
     origin = Origin(rng)
-    resources = Resources(origin.source, _checked_folder(running["temp_folder"]))
+    resources = Resources(origin.source, checked_folder(running["temp_folder"]))
     requested = datetime.now(UTC)
-    plans: dict[Hashable, Costed] = {name: each.plan for name, each in releases.items()}
+    kept: Mapping[Name, Kept] = {}
     charging: dict[str, Any] = {"note": running["note"], "allow_repeat": running["allow_repeat"]}
-    if account is not None:
+    names: dict[Name, Hashable] = {name: running["name"] if name is None else name for name in releases}
+    if account is not None and not running["allow_repeat"]:
+        kept = _kept(account, releases, names, running["note"])
+    releases = {name: each for name, each in releases.items() if name not in kept}
+    plans = {names[name]: each.plan for name, each in releases.items()}
+    if account is not None and plans:
         account.check(plans, **charging)
     steps = [("reading the records", each.effort) for each in releases.values()]
     steps += [step for each in releases.values() for step in each.steps]
     outcomes: dict[Name, Outcome] = {}
+    charges: Mapping[Hashable, Charge] = {}
     with progress_bar(running["progress"], steps) as done:
         unfinished: list[tuple[Name, Finish]] = []
         for name, each in releases.items():
             unfinished.append((name, each.read(resources)))
             done()
-        charges = {} if account is None else account.charge(plans, **charging, requested=requested)
-        while unfinished:
-            name, finish = unfinished.pop(0)  # so that exact values are freed one by one
-            outcomes[name] = finish(Origin(rng, charges.get(name)), done)
-            if unfinished:
-                done()
-    tables = {name: outcome.table for name, outcome in outcomes.items()}
+        if account is not None and plans:
+            charges = account.charge(plans, **charging, requested=requested)
+        try:
+            while unfinished:
+                name, finish = unfinished.pop(0)  # so that exact values are freed one by one
+                outcomes[name] = finish(Origin(rng, charges.get(names[name])), done)
+                state_digest(outcomes[name].table)
+                if unfinished:
+                    done()
+        except Exception as error:
+            if not charges:
+                raise
+            _say_charged(charges, error)
+    tables = {name: kept[name].table if name in kept else outcomes[name].table for name in names}
     released = next(iter(tables.values())) if len(tables) == 1 else tables
-    if account is not None:
-        _mark_released(account, charges, released)
+    if account is not None and charges:
+        outputs = {
+            charges[names[name]]: Output(table=each.table, linear=each.linear)
+            for name, each in outcomes.items()
+        }
+        _keep(account, outputs, released)
+    _warn_of_kept(kept, released)
     for outcome in outcomes.values():
         if not warn_if_empty(released, outcome.totals, outcome.causes):
             for doubt in outcome.doubts:
@@ -148,20 +187,75 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     return tables
 
 
-def _mark_released(account: Chargeable, charges: Mapping[Hashable, Charge], released: Any) -> None:
-    """Mark charges as released. If that fails, the tables must not be lost, so there is only a warning."""
-    try:
-        account.mark_released(charges.values())
-    except DPTreeError as error:
+def _kept(
+    account: Chargeable, releases: Mapping[Name, Release], names: Mapping[Name, Hashable], note: str
+) -> dict[Name, Kept]:
+    """Return the releases that the account has kept, by name; they must be what the caller asks for."""
+    found = account.kept({names[name]: each.plan for name, each in releases.items()}, note)
+    kept = {name: found[names[name]] for name in releases if names[name] in found}
+    for name, each in kept.items():
+        if isinstance(each.table, xr.DataTree) != (releases[name].form == "DataTree"):
+            raise RepeatedReleaseError(
+                f"This plan was released with the note {quote(note)} before, as a "
+                f"{type(each.table).__name__}: charge {each.number}, requested at {each.requested}. Nothing "
+                "was charged now.",
+                account="",
+                number=each.number,
+                requested=each.requested,
+                released=True,
+                hint=f"read it with ledger.table({each.number}), or give this release a name of its own: "
+                "name=...",
+            )
+    return kept
+
+
+def _warn_of_kept(kept: Mapping[Name, Kept], released: Any) -> None:
+    """Say which tables are not new."""
+    for name, each in kept.items():
+        what = "This table" if name is None else f"The table {quote(name)}"
         warn(
-            f"{error.fact} So the ledger will list {len(charges)} charges as without output, though they "
-            "have one.",
+            f"{what} was released before, as requested at {each.requested} (charge {each.number}), and is "
+            "returned as it was kept. No records were read, and nothing was charged.",
+            hint="for corrected records, pass another note; or allow_repeat=True, which is charged in full.",
+            released=released,
+        )
+
+
+def _say_charged(charges: Mapping[Hashable, Charge], error: Exception) -> NoReturn:
+    """Raise an error that says what was charged for nothing."""
+    raise ChargedError(
+        f"The release failed after it was charged ({_in_words(charges)}), with a "
+        f"{type(error).__name__}. There is no table.",
+        charges=tuple(charges.values()),
+        hint="the budget is spent. Find the cause first; then allow_repeat=True or another note releases "
+        "again, charged in full.",
+    ) from error
+
+
+def _keep(account: Chargeable, outputs: Mapping[Charge, Output], released: Any) -> None:
+    """Keep the tables of charges. If that fails, they must not be lost, so there is only a warning."""
+    try:
+        account.keep(outputs)
+    except DPTreeError as error:
+        charges = {charge.number: charge for charge in outputs}
+        warn(
+            f"{error.fact} The release was charged ({_in_words(charges)}), but its table could not be kept: "
+            "the ledger lists it as without output, and cannot return it again. So save it now.",
             hint=error.hint,
             released=released,
         )
 
 
-def _checked_folder(folder: Any) -> str | None:
+def _in_words(charges: Mapping[Any, Charge]) -> str:
+    """List charges: account, part, number and note."""
+    return "; ".join(
+        f"account {quote(each.account)}{'' if each.part is None else f', part {quote(each.part)}'}, charge "
+        f"{each.number}, note {quote(each.note)}"
+        for each in list(charges.values())[:8]
+    )
+
+
+def checked_folder(folder: Any) -> str | None:
     """Check that temporary files can be written to a folder."""
     if folder is None:
         return None
@@ -178,6 +272,7 @@ def _checked_folder(folder: Any) -> str | None:
 def _account(running: Mapping[str, Any]) -> Chargeable | None:
     """Check the options that belong to a ledger, and return the account."""
     account, note, allow_repeat = running["ledger"], running["note"], running["allow_repeat"]
+    name = running["name"]
     if not isinstance(allow_repeat, bool):
         raise ArgumentError(
             "allow_repeat",
@@ -185,10 +280,11 @@ def _account(running: Mapping[str, Any]) -> Chargeable | None:
             hint="True charges the same plan with the same note again.",
         )
     if account is None:
-        for name, is_given in {"note": note is not None, "allow_repeat": allow_repeat}.items():
+        given = {"note": note is not None, "name": name is not None, "allow_repeat": allow_repeat}
+        for argument, is_given in given.items():
             if is_given:
                 raise ArgumentError(
-                    name,
+                    argument,
                     "has no meaning without `ledger`.",
                     hint='charge an account, as in ledger=dpt.Ledger.open("budget.sqlite")["patients"].',
                 )
@@ -210,5 +306,9 @@ def _account(running: Mapping[str, Any]) -> Chargeable | None:
             "note",
             "must be given together with `ledger`: it says what the release is for.",
             hint='for example note="2026-03". The same plan with the same note is released only once.',
+        )
+    if name is not None and not isinstance(name, str):
+        raise ArgumentError(
+            "name", f"must be text, not {quote(name)}.", hint='name the table, for example name="visits".'
         )
     return account

@@ -148,12 +148,21 @@ class Quantity:
         hence by less than 2**-20 for a quotient below 2**31 (about the same with a shift). So a float that is
         nearest to a multiple of the unit is always converted to that multiple. Every step is monotone.
         """
-        with np.errstate(over="ignore"):  # overflow is clipped
-            multiples = values / float(self.unit)
-        np.rint(multiples, out=multiples)
+        multiples = self._multiples(values)
         np.clip(multiples, self.low + self.shift, self.high + self.shift, out=multiples)
         multiples -= self.shift
         return multiples.astype(np.int64)
+
+    def clipped(self, values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return which values `to_units` clips to the lower bound, and which to the upper one."""
+        multiples = self._multiples(values)
+        return multiples < self.low + self.shift, multiples > self.high + self.shift
+
+    def _multiples(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the nearest multiples of `unit`, as numbers of units."""
+        with np.errstate(over="ignore"):  # overflow is clipped
+            multiples = values / float(self.unit)
+        return np.rint(multiples, out=multiples)
 
     def from_units(self, units: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Convert units to values: the nearest float to units × `unit`, so that 7 cents are 0.07.

@@ -52,6 +52,22 @@ def seconds(call: Callable[[], None], n: int) -> float:
     return (time.perf_counter() - start) / n
 
 
+def keeping(folder: Path) -> tuple[float, float]:
+    """Time releases with a ledger that keeps their tables, of 10 kB, and with one that does not."""
+    plan, counts = dpt.plan(dpt.Tree.from_branching([20, 15]), epsilon=1e-3), np.full(300, 1_000)
+    calls = []
+    for keeps in (True, False):
+        ledger = dpt.Ledger.create(
+            folder / f"{keeps}.sqlite", account="a", epsilon=9.0, privacy_unit=dpt.ROWS, keep_tables=keeps
+        )
+        numbers = iter(range(10**9))
+        calls.append(lambda a=ledger["a"], n=numbers: plan.release(counts, ledger=a, note=f"{next(n)}"))
+    for call in calls:
+        seconds(call, 20)
+    kept, bare = np.median([[seconds(call, 1) for call in calls] for _ in range(300)], axis=0)
+    return float(kept), float(bare)
+
+
 def run() -> list[dict[str, object]]:
     """Time charges, and opening, charging and verifying a long ledger."""
     with tempfile.TemporaryDirectory() as name:
@@ -60,6 +76,7 @@ def run() -> list[dict[str, object]]:
         ours, bare = charging(short["a"]), bare_commits(folder)
         # one call each in turn, as the speed of a disk changes from second to second
         per_second = 1 / np.mean([(seconds(ours, 1), seconds(bare, 1)) for _ in range(1_500)], axis=0)
+        kept, not_kept = keeping(folder)
         long = folder / "long.sqlite"
         with dpt.Ledger.create(long, account="a", epsilon=1.0, privacy_unit=dpt.ROWS) as ledger:
             for batch in range(N_CHARGES // N_BATCH):
@@ -83,6 +100,14 @@ def run() -> list[dict[str, object]]:
             "ratio": per_second[0] / per_second[1],
             "target": ">= 0.5",
             "ok": per_second[0] >= 0.5 * per_second[1],
+        },
+        {
+            "what": "a release of 10 kB that is kept",
+            "ours": f"{1e3 * kept:.2f} ms",
+            "peer": f"{1e3 * not_kept:.2f} ms (the same, not kept)",
+            "ratio": kept / not_kept,
+            "target": "<= 1.5",
+            "ok": kept <= 1.5 * not_kept,
         },
         {
             "what": f"open a ledger of {N_CHARGES:,} charges, and see what is left",

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import verify
+from pandas_dptree import verify
 from pandas_dptree.cli.commands import main
 from pandas_dptree.plans.implicit import ImplicitPlan
 from tests.helpers_cases import each

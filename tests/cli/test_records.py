@@ -119,8 +119,11 @@ def test_a_file_that_turns_out_to_be_damaged(tmp_path, capsys):
     assert count(tmp_path, ["a"], whole.parent) == []
     assert count(tmp_path, ["a"], damaged) == []
     printed = capsys.readouterr().err
-    assert f"`records` cannot be read from '{whole.parent}': file 2 of 2, sorted by path.\n" in printed
-    assert f"`records` cannot be read from '{damaged}'.\n" in printed
+    assert (
+        f"`records` cannot be read from '{whole.parent}': file 2 of 2, sorted by path: it is damaged"
+        in printed
+    )
+    assert f"`records` cannot be read from '{damaged}': it is damaged, or was changed" in printed
     print(printed)
     file = write(tmp_path / "c.parquet", k=[f"secret{each}" for each in range(10**5)])
     content = bytearray(file.read_bytes())
@@ -339,7 +342,7 @@ def test_without_arrow_csv_is_read_into_memory(tmp_path, monkeypatch, capsys):
     with pd.option_context("mode.string_storage", "python"):
         found = open_records([str(tmp_path / "day=*")], ["day", "k"])
     assert found.astype(object).to_numpy().tolist() == [["1", "a"], ["1", "b"], ["2", "a"]]
-    assert main(["counts", str(file), "--by", "k", "--domain", "observed", "--epsilon", "1"]) == 2
+    assert main(["counts", str(file), "--by", "k", "--domain", "observed", "--epsilon", "1"]) == 1
     assert "pip install pyarrow" in capsys.readouterr().err
 
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import verify
+from pandas_dptree import verify
 from tests.helpers_verify import BY, PLACES, records
 
 DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from pandas_dptree.cli import verify
+from pandas_dptree import verify
 from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_delta, laplace_delta
 from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.sensitivity import sum_sensitivity

@@ -8,9 +8,9 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from pandas_dptree.cli.verify import COMMON
 from pandas_dptree.hierarchy.domain import SOURCES, fingerprint
 from pandas_dptree.output.protection import statement
+from pandas_dptree.verify import COMMON
 from tests.helpers_cases import each
 from tests.helpers_json import replaced, without
 from tests.helpers_privacy import LOSS

@@ -150,7 +150,7 @@ def other_database(path):
 def later_format(path):
     create(path.parent, path.name).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version=2")
+        connection.execute("PRAGMA user_version=3")
     connection.close()
 
 
@@ -165,7 +165,7 @@ def later_format(path):
         (lambda path: path.write_bytes(b""), "is not a ledger"),
         (lambda path: path.mkdir(), "is a folder"),
         (other_database, "is not a ledger"),
-        (later_format, "later version of pandas_dptree: it has format 2"),
+        (later_format, "later version of pandas_dptree: it has format 3"),
     ],
 )
 def test_other_files_are_refused_and_kept(tmp_path, make, fact):

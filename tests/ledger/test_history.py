@@ -61,7 +61,7 @@ def test_the_frame_survives_parquet(year, tmp_path):
 def test_the_chain_can_be_checked_from_json(year):
     """By whoever reads the documentation, in five lines."""
     whole = json.loads(year.to_json())
-    assert whole["format"] == "pandas_dptree ledger, version 1"
+    assert whole["format"] == "pandas_dptree ledger, version 2"
     digest = ""
     for number, entry in enumerate(whole["entries"], start=1):
         content = json.dumps(entry["content"], sort_keys=True, separators=(",", ":"))

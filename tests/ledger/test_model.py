@@ -110,7 +110,7 @@ class Ledgers(RuleBasedStateMachine):
         for (name, part, plan), charge in zip(requests, charges.values(), strict=True):
             self.number += 1
             assert (charge.number, charge.account, charge.part) == (self.number, name, part)
-            self.models[name].charges.append((plan.loss, plan.delta, part, plan.digest, note))
+            self.models[name].charges.append((plan.loss, plan.delta, part, plan.subject, note))
             self.numbers[charge.number] = charge
             self.heads.append(charge.digest)
 
@@ -120,8 +120,8 @@ class Ledgers(RuleBasedStateMachine):
         try:
             for name, part, plan in requests:
                 model = self.models[name]
-                repeated = any(each[2:] == (part, plan.digest, note) for each in model.charges)
-                model.charges.append((plan.loss, plan.delta, part, plan.digest, note))
+                repeated = any(each[2:] == (part, plan.subject, note) for each in model.charges)
+                model.charges.append((plan.loss, plan.delta, part, plan.subject, note))
                 if repeated and not insist:
                     return RepeatedReleaseError
                 if not model.keeps_to_its_cap():

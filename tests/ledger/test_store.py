@@ -99,6 +99,7 @@ def test_charges_look_things_up_by_indexes(ledger, patients):
     # the last entry is found by scanning backwards from the end, one step
     assert {plan for plan in plans if plan.startswith("SCAN")} <= {"SCAN entry", "SCAN CONSTANT ROW"}
     assert sum("charge_by_request" in plan for plan in plans) == 1
+    assert sum("charge_by_table" in plan for plan in plans) == 1
     assert sum("account_by_name" in plan for plan in plans) == 1
 
 

@@ -1,7 +1,6 @@
 """What accounts take, and what they refuse."""
 
 import os
-import warnings
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -124,7 +123,8 @@ def test_repeats_are_refused(ledger, patients):
     assert (found.account, found.number, found.requested, found.released) == (
         "patients", first.number, "2026-03-01T12:30:15Z", False,
     )  # fmt: skip
-    assert f"charge {first.number}, requested at 2026-03-01T12:30:15Z, but no output" in str(found)
+    assert f"charge {first.number}, requested at 2026-03-01T12:30:15Z, but no table was kept" in str(found)
+    assert "may still be running" in str(found) and found.hint.startswith("wait until that process has ended")
     assert state(ledger) == before
     patients.mark_released([first])
     with pytest.raises(RepeatedReleaseError, match="and was released") as error:
@@ -182,15 +182,16 @@ def test_the_repeated_one_of_several_is_named(patients):
 
 
 def test_the_same_plan_twice_in_one_call(ledger, patients):
-    plans = {"a": StandIn(), "b": StandIn()}
-    before = state(ledger)
+    plans, before = {1: StandIn(), "1": StandIn("2/10")}, state(ledger)  # names that a ledger stores alike
+    options = {"allow_repeat": False, "requested": NOW}
     with pytest.raises(
-        RepeatedReleaseError, match=r"the release 'b'.* repeats another of this call"
+        RepeatedReleaseError, match=r"the release '1'.* repeats another of this call, of the same name"
     ) as error:
-        charge(patients, **plans)
+        patients.charge(plans, "note", **options)
     assert error.value.number is None and state(ledger) == before
-    charge(patients, **plans, allow_repeat=True)
-    assert patients.n_charges == 2
+    patients.charge(plans, "note", **options | {"allow_repeat": True})
+    charge(patients, a=StandIn(), b=StandIn())
+    assert patients.n_charges == 4
 
 
 def test_a_check_takes_nothing(ledger, patients):
@@ -251,18 +252,21 @@ def test_times_are_as_requested(ledger, patients):
     assert time == NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_a_note_that_another_plan_used_is_mentioned_before_anything_is_charged(patients, ledger):
+def test_another_plan_for_a_table_is_refused(patients, ledger):
     charge(patients, StandIn("1/10"), note="2026-03")
-    other = StandIn("2/10", name="other")
-    with pytest.warns(dpt.DPTreeWarning, match="with the note '2026-03' before, by another plan: charge 3"):
-        patients.check({None: other}, "2026-03", allow_repeat=False)
-    assert patients.n_charges == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        patients.check({None: other}, "2026-04", allow_repeat=False)
-        patients.check({None: other}, "2026-03", allow_repeat=True)
-        patients.check({"ages": other}, "2026-03", allow_repeat=False)  # a table of its own name
-        patients.check({None: replace(other, subject="sums of cost")}, "2026-03", allow_repeat=False)
+    charge(patients, sums=StandIn("1/10"), note="2026-03")
+    other, before = StandIn("2/10"), state(ledger)
+    attempts = {None: 3, "sums": 4}
+    for name, number in attempts.items():
+        for call in (patients.check, lambda *a, **o: patients.charge(*a, **o, requested=NOW)):
+            with pytest.raises(RepeatedReleaseError, match=f"by another plan: charge {number}") as error:
+                call({name: other}, "2026-03", allow_repeat=False)
+            assert "name it: name=..." in error.value.hint and error.value.number == number
+    assert state(ledger) == before
+    patients.check({None: other}, "2026-04", allow_repeat=False)
+    patients.check({None: other}, "2026-03", allow_repeat=True)
+    patients.check({"ages": other}, "2026-03", allow_repeat=False)  # a table of its own name
+    patients.check({None: replace(other, subject="sums of cost")}, "2026-03", allow_repeat=False)
 
 
 def test_a_part_must_be_one_of_the_account_that_is_charged(tmp_path):
@@ -304,25 +308,25 @@ def test_the_slightest_amount_above_a_cap_is_refused(tmp_path):
         for account in (whole, part):
             for plan in more:
                 with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
-                    charge(account, half=half, more=plan)
-        charge(part, half)
+                    charge(account, half=half, more=plan, allow_repeat=True)
+        charge(part, half, allow_repeat=True)
         for account in (whole, part):  # what is left for the whole is what is left for its worst part
             for plan in more:
                 with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
-                    charge(account, plan)
-        charge(other, more[0])
+                    charge(account, plan, allow_repeat=True)
+        charge(other, more[0], allow_repeat=True)
         with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
-            charge(whole, rest)
-        charge(whole, StandIn(cap / 2 - crumb, delta / 2))
+            charge(whole, rest, allow_repeat=True)
+        charge(whole, StandIn(cap / 2 - crumb, delta / 2), allow_repeat=True)
         for account, left in ((whole, 0), (part, crumb), (other, 0)):
             assert account.remaining.amount == Amount(Fraction(left))
             for plan in (StandIn(left + crumb, "0"), StandIn("0", crumb)):
                 with pytest.raises(InsufficientBudgetError, match="Nothing was charged"):
-                    charge(account, plan)
-        charge(part, StandIn(crumb, "0"))
+                    charge(account, plan, allow_repeat=True)
+        charge(part, StandIn(crumb, "0"), allow_repeat=True)
         for plan in (StandIn(0 - crumb, "0"), StandIn("0", 0 - crumb)):
             with pytest.raises(LedgerError, match="cannot be charged"):
-                charge(part, plan)
+                charge(part, plan, allow_repeat=True)
         assert ledger.verify().number == 6 and part.remaining.amount == Amount()
         ledger.close()
         assert dpt.Ledger.open(ledger.path)["patients"].part("a").remaining.amount == Amount()

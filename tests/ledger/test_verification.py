@@ -3,19 +3,15 @@
 import json
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.errors import ArgumentError, LedgerError, LedgerIntegrityError
-from pandas_dptree.ledger.entries import canonical, digest_after
+from pandas_dptree.errors import ArgumentError, LedgerIntegrityError
+from pandas_dptree.ledger.entries import digest_after
 from tests.helpers_cases import each
-from tests.helpers_ledger import StandIn, charge, create
-
-TRIGGERS = ("entry_follows", "entry_unchanged", "entry_kept", "released_unchanged", "released_kept")
+from tests.helpers_ledger import TRIGGERS, StandIn, change, charge, copied, create, edited, problems
 
 
 @pytest.fixture
@@ -37,28 +33,6 @@ def original(tmp_path):
     return ledger
 
 
-def copied(ledger, tmp_path):
-    """Copy the ledger into a folder of its own."""
-    return shutil.copy(ledger.path, Path(tempfile.mkdtemp(dir=tmp_path)) / "copy.sqlite")
-
-
-def edited(ledger, tmp_path, *statements):
-    """Copy the ledger, remove its triggers, edit it, put the triggers back, and open it."""
-    path = copied(ledger, tmp_path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        texts = [
-            connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0]
-            for name in TRIGGERS
-        ]
-        for name in TRIGGERS:
-            connection.execute(f"DROP TRIGGER {name}")
-        for statement in statements:
-            statement(connection) if callable(statement) else connection.execute(statement)
-        for text in texts:
-            connection.execute(text)
-    return dpt.Ledger.open(path)
-
-
 def chained(connection):
     """Compute all numbers and digests anew, as somebody would who hides a change."""
     rows = connection.execute("SELECT content FROM entry ORDER BY number").fetchall()
@@ -70,17 +44,6 @@ def chained(connection):
         connection.execute("INSERT INTO entry VALUES (?, ?, ?)", (number, text, digest))
 
 
-def change(number, **fields):
-    """Change fields of an entry, in canonical form."""
-
-    def apply(connection):
-        [text] = connection.execute("SELECT content FROM entry WHERE number = ?", (number,)).fetchone()
-        content = {**json.loads(text), **fields}
-        connection.execute("UPDATE entry SET content = ? WHERE number = ?", (canonical(content), number))
-
-    return apply
-
-
 def swap(one, other):
     """Swap two entries with their digests."""
 
@@ -90,16 +53,6 @@ def swap(one, other):
         connection.execute(f"UPDATE entry SET number = {other} WHERE number = -1")
 
     return apply
-
-
-def problems(ledger, head=None):
-    with pytest.raises(LedgerIntegrityError) as error:
-        ledger.verify(head)
-    assert isinstance(error.value, LedgerError)
-    assert str(error.value).startswith(
-        "The ledger 'copy.sqlite' was changed or damaged after it was written:\n- "
-    )
-    return "\n".join(error.value.problems)
 
 
 def test_a_ledger_as_it_was_written(original, tmp_path):
@@ -165,7 +118,9 @@ ALIEN = "entry {} is not one that a ledger writes"
         ([change(3, fixed_records=False, delta="1/10"), chained], ["entry 3 opens an account with parts"]),
         ([change(3, neighbors="replace"), chained], ["entry 3 opens an account with parts"]),
         ([change(3, neighbors="both"), chained], [ALIEN.format(3)]),
-        ([change(1, format=2), chained], [ALIEN.format(1)]),
+        ([change(1, format=1), chained], [ALIEN.format(1)]),
+        ([change(1, format=3), chained], [ALIEN.format(1)]),
+        ([change(1, keep_tables=1), chained], [ALIEN.format(1)]),
         (["DELETE FROM entry WHERE number = 1", chained], ["entry 1 does not state the format"]),
         (["INSERT INTO entry SELECT 10, content, digest FROM entry WHERE number = 1", chained],
          ["entry 10 states the format again"]),

@@ -6,7 +6,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.output.drawn import at_once, choose
-from pandas_dptree.output.released import Released
+from pandas_dptree.output.released import Released, provenance_of
 from tests.helpers_cases import each
 from tests.helpers_random import rng
 
@@ -25,7 +25,7 @@ def largest(table, column="count", n=10):
     released = Released.of(table)
     shown = released.shown(column)
     level = choose(released, shown.numbers, shown.numbers, n)[-1]
-    return level, at_once(shown, table, level)
+    return level, at_once(shown, provenance_of(table), level)
 
 
 # Order.
@@ -150,6 +150,9 @@ def test_rows_that_are_missing_competed_too():
     table = plan.release(np.arange(NODES), rng=rng())
     some = table[(table["level"] != "leaf") | (table["count"] > 900)]
     np.testing.assert_array_equal(largest(some)[1], largest(table)[1])
+    panel = some[-5:].dp.plot.levels()[-1]  # all that the table has
+    assert panel.get_title(loc="left").startswith("leaf: 5 rows, selected among 1,000")
+    assert "at once" in panel.get_xlabel()
 
 
 @each(
@@ -175,5 +178,5 @@ def test_what_is_known_has_no_interval():
     released = Released.of(table)
     shown = released.shown("count")
     groups = choose(released, shown.numbers, shown.numbers, 3)[1]
-    lower, upper = at_once(shown, table, groups)
+    lower, upper = at_once(shown, provenance_of(table), groups)
     assert (lower == upper).all()

@@ -136,6 +136,12 @@ def test_a_page_of_a_table_with_a_strange_provenance(counts, provenance):
     [
         ({"epsilon": 0.5}, "pure differential privacy with ε = 0.5"),
         ({"epsilon": 0.5}, "each single record"),
+        (
+            {"epsilon": 1.0},
+            "falsely accusing 5 of 100, they find at most 14 of 100; a suspicion of 1 % becomes",
+        ),
+        ({"rho": 0.1}, "falsely accusing 5 of 100, they find at most 14 of 100."),
+        ({"epsilon": 1.0, "delta": 1e-6}, "they find at most 14 of 100."),
         ({"epsilon": 0.5}, "discrete Laplace"),
         ({"epsilon": 0.5}, "(neighbours by addition or removal)"),
         ({"rho": 0.1, "neighbors": "replace"}, "(neighbours by replacement)"),
@@ -209,7 +215,9 @@ def test_a_rho_with_a_delta_in_words(counts):
 
 
 def test_a_repeatable_release_claims_no_protection(counts):
-    assert statement(counts.attrs["dp"])[0].startswith("Protection: none. If the noise had been secret")
+    lines = statement(counts.attrs["dp"])
+    assert lines[0].startswith("Protection: none. If the noise had been secret")
+    assert not any("attacker" in line for line in lines)
 
 
 def test_protection_of_other_tables(visits, clinics, addresses):

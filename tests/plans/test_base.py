@@ -119,7 +119,16 @@ def test_what_the_table_says_of_itself_is_known_beforehand(plan):
 @every_kind
 def test_all_are_released_by_the_same_call(plan):
     parameters = inspect.signature(plan.release).parameters
-    assert [*parameters] == ["data", "rng", "progress", "ledger", "note", "allow_repeat", "temp_folder"]
+    assert [*parameters] == [
+        "data",
+        "rng",
+        "progress",
+        "ledger",
+        "note",
+        "name",
+        "allow_repeat",
+        "temp_folder",
+    ]
     with pytest.raises(dpt.ArgumentError, match="Hint: "):
         plan.release("records.csv")
 

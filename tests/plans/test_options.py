@@ -71,7 +71,7 @@ def test_each_option_stands_once():
 
 @each("name", VERBS)
 def test_defaults_are_those_of_the_options(name):
-    own = {"confidence"}  # of quantiles, which always have an interval
+    own = {"confidence", "name"}  # of quantiles, which always have an interval; of derived levels
     for option, parameter in keywords(VERBS[name]).items():
         if option in OPTIONS and option not in own and parameter.default is not parameter.empty:
             assert parameter.default == OPTIONS[option].default

@@ -10,10 +10,12 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
+from pandas_dptree.output.table_digest import table_digest
 from pandas_dptree.plans.charging import Charge, Chargeable
 from pandas_dptree.plans.running import Release, carry_out
 from tests.helpers_cases import each
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
+from tests.helpers_output import told
 from tests.helpers_privacy import LOSS
 
 NOTE = "2026-03"
@@ -26,6 +28,9 @@ class Account(Chargeable):
     def __init__(self, events=None, *, refuses=False, fails=False):
         self.events = [] if events is None else events
         self.refuses, self.fails = refuses, fails
+
+    def kept(self, plans, note):
+        return {}
 
     def check(self, plans, note, *, allow_repeat):
         self.events.append("check")
@@ -44,8 +49,8 @@ class Account(Chargeable):
             for number, name in enumerate(plans, start=7)
         }
 
-    def mark_released(self, charges):
-        self.released = list(charges)
+    def keep(self, outputs):
+        self.released = list(outputs)
         self.events.append("released")
 
 
@@ -155,9 +160,9 @@ def test_the_time_of_a_charge_is_that_of_the_request(monkeypatch):
 def test_the_table_names_its_charge(plan):
     released = plan.release(RECORDS, ledger=Account(), note=NOTE)
     table = released.histogram() if isinstance(released, dpt.Distribution) else released
-    stated = table.attrs["dp"]
-    assert stated["ledger"] == {"account": "patients", "charge": 7, "digest": "ab" * 32}
-    assert stated == {**plan.provenance(), "ledger": stated["ledger"]}
+    ledger = {"account": "patients", "charge": 7, "digest": "ab" * 32}
+    assert told(table) == {**plan.provenance(), "ledger": ledger}
+    assert table.attrs["dp"]["table_digest"] == table_digest(table)
     assert NOTE not in repr(table.attrs)  # a note may be internal
 
 
@@ -212,8 +217,8 @@ def test_a_mark_that_cannot_be_written_loses_no_table(events, monkeypatch):
         raise dpt.LedgerError("The disk is full.", hint="make room.")
 
     account = Account(events)
-    monkeypatch.setattr(account, "mark_released", fail)
-    with pytest.raises(dpt.DPTreeWarning, match="will list 1 charges as without output") as caught:
+    monkeypatch.setattr(account, "keep", fail)
+    with pytest.raises(dpt.DPTreeWarning, match=r"charge 7, note '2026-03'.*, but its table could") as caught:
         PLANS["AdditivePlan"].release(RECORDS, ledger=account, note=NOTE)
     assert caught.value.released.attrs["dp"]["ledger"]["charge"] == 7
 

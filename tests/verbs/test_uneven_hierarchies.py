@@ -23,6 +23,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ColumnsError
 from pandas_dptree.hierarchy.domain import fingerprint
 from tests.helpers_cases import each
+from tests.helpers_output import told
 from tests.helpers_worlds import (
     DEAR_WORLDS,
     EXACT,
@@ -171,7 +172,7 @@ def test_frames_and_arrays_give_the_same_numbers(world: str) -> None:
                 == tree[name][column].values.ravel().tolist()
             )
     differing = {"domain_source": "observed", "digest": array.dp.plan(by, **options).digest}
-    assert json.loads(tree.attrs["dp"]) == {**table.attrs["dp"], **differing}
+    assert told(tree) == {**told(table), **differing}
 
 
 @of_each_world(ALL_WORLDS)

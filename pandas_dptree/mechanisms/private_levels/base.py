@@ -78,6 +78,10 @@ class LevelNoise(ABC):
     def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
         """Return what the noise of each level spends, as an epsilon and as a rho."""
 
+    def delta(self, epsilon: float, *, neighbors: Neighbors, max_contributions: int) -> float:
+        """Return a delta of the release at an epsilon, rounded up; 1 if only its loss is known."""
+        return 1.0
+
     def selection_loss(self, *, neighbors: Neighbors, max_contributions: int) -> LevelLoss:
         """Return what the choice of nodes spends in addition; nothing by default."""
         return NOTHING

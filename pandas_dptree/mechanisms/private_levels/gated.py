@@ -96,8 +96,13 @@ class GatedLevels(LevelNoise):
             rho, delta = gated_zcdp(*noise, neighbors=neighbors, max_contributions=max_contributions)
             return rho <= least.rho and delta <= least.delta
         assert least.epsilon is not None
-        spent = gated_delta(least.epsilon, *noise, neighbors=neighbors, max_contributions=max_contributions)
+        spent = self.delta(least.epsilon, neighbors=neighbors, max_contributions=max_contributions)
         return spent <= least.delta
+
+    def delta(self, epsilon: float, *, neighbors: Neighbors, max_contributions: int) -> float:
+        """Return a delta at an epsilon: see `pandas_dptree.privacy.gated.gated_delta`."""
+        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions}
+        return gated_delta(epsilon, self.noise_scales, self.thresholds, **unit)
 
     def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
         """Return what the noise of each level spends, if no key of the unit alone is shown."""

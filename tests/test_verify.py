@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import verify
+from pandas_dptree import verify
 from pandas_dptree.cli.commands import main
 from pandas_dptree.privacy import loss as loss_module
 from tests.helpers_cases import each

@@ -1,0 +1,297 @@
+"""Count what becomes of the records of a release, exactly. Secret, and so is the result.
+
+The records are read by the tally of the release itself, so a record is counted here if it is counted there.
+Only records that it does not count are read once more, to find the reason.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.columns import exact
+from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.values import canonical_codes
+from pandas_dptree.ingest.bins import BinTally
+from pandas_dptree.ingest.contributions import LeafTally
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.leaves import key_codes
+from pandas_dptree.ingest.numbers import numbers
+from pandas_dptree.ingest.prefixes import PrefixTally
+from pandas_dptree.ingest.private_keys import PathTally
+from pandas_dptree.ingest.reading import Bounding, bound_and_count
+from pandas_dptree.ingest.safe_errors import discreetly
+from pandas_dptree.ingest.scan.batches import Batch
+from pandas_dptree.ingest.spill import Packet
+from pandas_dptree.ingest.steps import N_BUCKETS, BoundedTally
+from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally
+from pandas_dptree.ingest.times import times
+from pandas_dptree.ingest.units import Units, units_of
+from pandas_dptree.privacy.quantity import Quantity
+
+__all__ = [
+    "ELSEWHERE", "MISSING_KEY", "MISSING_UNIT", "MISSING_VALUE", "REASONS", "STRUCTURAL_ZERO", "UNKNOWN_KEY",
+    "UNREADABLE_VALUE", "Found", "bounded_values", "found_in", "public_keys", "rows_per_unit",
+]  # fmt: skip
+
+MISSING_KEY = "the key is missing"
+UNKNOWN_KEY = "the key is not in the domain"
+ELSEWHERE = "the key is in the domain, but not below its parent"
+STRUCTURAL_ZERO = "the keys are a structural zero"
+MISSING_VALUE = "the value is missing"
+UNREADABLE_VALUE = "the value cannot be read"
+MISSING_UNIT = "the privacy unit is missing, or cannot be one"
+
+REASONS = (
+    MISSING_KEY, UNKNOWN_KEY, ELSEWHERE, STRUCTURAL_ZERO, MISSING_VALUE, UNREADABLE_VALUE, MISSING_UNIT,
+)  # fmt: skip
+"""Why a record is dropped."""
+
+Found: TypeAlias = "Counter[tuple[Hashable, ...]]"
+"""Numbers of records, by what they have in common: ``("read",)``, ``("counted",)``, ``("level", number)``,
+``("dropped", reason, column)``, ``("key", column, canonical form)``, ``("kept", max_contributions)``; and
+``("below", place)``, ``("above", place)`` and ``("missing", place)``, with a place in `bounded_values`. An
+entry ``("more", column)`` says that rare keys of a column were left out."""
+
+_MOST_KEYS = 2**16
+"""So many different keys that are not in the domain are held for each column."""
+
+_NO_UNITS = Units(-1, np.zeros((0, 0), dtype=np.uint64))
+"""Stands for the units of a packet that holds what was found instead of rows."""
+
+
+def found_in(records: Records, tally: Tally[Any], bounding: Bounding) -> Found:
+    """Count what becomes of records that `tally` would count, after `bounding`."""
+    key, unit = bounding["random_words"](2), bounding.get("privacy_unit")
+    check = Check(CheckTally(tally), unit, bounding["max_contributions"], key)
+    return discreetly(records.columns, partial(bound_and_count, records, check, bounding.get("temp_folder")))
+
+
+def rows_per_unit(max_contributions: int) -> list[int]:
+    """List the bounds on the rows of a unit that are tried: some usual ones, and that of the plan."""
+    return sorted({1, 2, 3, 5, 10, 20, max_contributions})
+
+
+def bounded_values(tally: Tally[Any]) -> Sequence[Quantity | Bins]:
+    """List what a tally reads within bounds."""
+    if isinstance(tally, LeafTally):
+        return [each for each in tally.quantities if each.column is not None]
+    return [tally.bins] if isinstance(tally, BinTally) else []
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CheckTally(Tally[Found]):
+    """Counts what becomes of records; `release` is the tally that decides it."""
+
+    release: Tally[Any]
+
+    @property
+    def columns(self) -> Sequence[Hashable]:
+        """The columns that are read."""
+        return self.release.columns
+
+    def read(self, column: Columns) -> tuple[Rows, BoolArray]:
+        """Read records as the release does."""
+        return self.release.read(column)
+
+    def count(self, rows: Sequence[Rows]) -> Found:
+        """Count rows that are counted."""
+        return Counter({("counted",): sum(map(len, rows))})
+
+    def merged(self, parts: Iterable[Found]) -> Found:
+        """Add up what was found of different records."""
+        total: Found = Counter()
+        for part in parts:
+            total.update(part)
+            total = _without_rare_keys(total)
+        return total
+
+    def dropped(self, batch: Batch, rows: Rows, inside: BoolArray) -> Found:
+        """Count the records of a batch by level, and those that are not counted by the reason."""
+        found: Found = Counter({("read",): len(inside)})
+        out = np.flatnonzero(~inside)
+        for level, n_rows in enumerate(_matched(self.release, rows, inside)):
+            found["level", level] += n_rows
+        if len(out):
+            found.update(_reasons(self.release, _selected(batch, out), len(out)))
+        return found
+
+    def clipped(self, batch: Batch, counted: BoolArray) -> Found:
+        """Count the values of counted records that lie outside their bounds."""
+        found: Found = Counter()
+        for place, of in enumerate(bounded_values(self.release)):
+            _, below, above = _compared(batch.column(of.column), of)
+            found["below", place] += int((below & counted).sum())
+            found["above", place] += int((above & counted).sum())
+        return found
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Check(BoundedTally[Found]):
+    """Counts what becomes of records, and how many their units keep; `unit` is None if each is its own."""
+
+    def deal(self, batch: Batch, n_buckets: int = N_BUCKETS) -> list[tuple[int, Packet]]:
+        """Deal the units of the records that are counted; what is found of the others is a packet too."""
+        tally: Any = self.tally
+        rows, counted = tally.read(batch.column)
+        found = tally.dropped(batch, rows, counted)
+        units = []
+        if self.unit is not None:
+            units = list(units_of(batch.column(self.unit)))
+            has_unit = np.zeros(len(counted), dtype=bool)
+            for at, _ in units:
+                has_unit[at] = True
+            found["dropped", MISSING_UNIT, self.unit] += int((counted & ~has_unit).sum())
+            counted = counted & has_unit
+        found["counted",] += int(counted.sum())
+        found.update(tally.clipped(batch, counted))
+        packed = np.frombuffer(pickle.dumps(_without_rare_keys(found)), dtype=np.uint8)
+        places = Rows(np.zeros(len(counted), dtype=np.uint8))
+        return [(0, Packet(_NO_UNITS, Rows(packed))), *self.dealt(units, places, counted, n_buckets)]
+
+    def count(self, packets: Iterable[Packet]) -> Found:
+        """Count the rows of a bucket that units keep under each bound, and add what was found of others."""
+        found: Found = Counter()
+        alike: dict[tuple[int, int], list[Units]] = {}
+        for units, rows in packets:
+            if units.kind == _NO_UNITS.kind:
+                found.update(pickle.loads(rows.place.tobytes()))
+            else:
+                alike.setdefault(units.sort, []).append(units)
+        for parts in alike.values():
+            units = Units(parts[0].kind, np.concatenate([part.words for part in parts]))
+            rows_of_unit = np.bincount(units.numbers(units.hashes(self.key)))
+            for most in rows_per_unit(self.max_contributions):
+                found["kept", most] += int(np.minimum(rows_of_unit, most).sum())
+        return found
+
+
+def _without_rare_keys(found: Found) -> Found:
+    """Leave out the rarest keys of columns that have too many."""
+    n_keys = Counter(entry[1] for entry in found if entry[0] == "key")
+    for column, number in n_keys.items():
+        if number > _MOST_KEYS:
+            keys = [entry for entry in found if entry[:2] == ("key", column)]
+            for entry in sorted(keys, key=found.__getitem__)[: number - _MOST_KEYS // 2]:
+                del found[entry]
+            found["more", column] += 1
+    return found
+
+
+def _selected(batch: Batch, rows: IntArray) -> Columns:
+    """Select rows of a batch: each value stays what it is."""
+
+    def column(name: Hashable) -> pd.Series:
+        every = batch.column(name)
+        if not isinstance(every.dtype, pd.CategoricalDtype):
+            every = exact(every)
+        return every.iloc[rows]
+
+    return column
+
+
+def _matched(tally: Any, rows: Rows, inside: BoolArray) -> Iterator[int]:
+    """Count the records that match down to each level, the root first; not those in `_reasons`."""
+    if isinstance(tally, PrefixTally):
+        yield len(inside)
+        tree, keys = tally.tree, rows.place[inside]
+        for length in tree.lengths:
+            yield int(tree.reaches(tree.shorten(keys, tree.longest, length), length).sum())
+        return
+    domain = public_keys(tally)
+    n_inside = int(inside.sum())
+    yield from [n_inside if domain else len(inside)] + [n_inside] * (domain.tree.depth if domain else 0)
+    if isinstance(tally, PathTally):
+        for codes in rows.place[inside].T[1:]:
+            yield int((codes >= 0).sum())
+
+
+def public_keys(tally: Any) -> Domain | None:
+    """Return the public keys of a tally, None if it has none."""
+    if isinstance(tally, PrefixTally):
+        return None
+    domain: Domain | None = tally.tree.domain if isinstance(tally, PathTally) else tally.domain
+    return domain
+
+
+def _reasons(tally: Any, column: Columns, n_rows: int) -> Found:
+    """Count records that are not counted by the first reason, and those that match by level."""
+    found: Found = Counter()
+    rows = np.arange(n_rows)
+    if isinstance(tally, PrefixTally):
+        _count_unknown(found, column, [tally.tree.column], rows)
+        return found
+    domain = public_keys(tally)
+    if domain is not None:
+        rows = _match_keys(found, domain, column, n_rows)
+    remaining = rows
+    for place, of in enumerate(bounded_values(tally)):
+        values = column(of.column)
+        missing, _, _ = _compared(values, of)
+        found["missing", place] += int(missing[rows].sum())
+        ended = remaining[missing[remaining]]
+        remaining = remaining[~missing[remaining]]
+        absent = int((canonical_codes(values.iloc[ended])[0] < 0).sum())
+        found["dropped", MISSING_VALUE, of.column] += absent
+        found["dropped", UNREADABLE_VALUE, of.column] += len(ended) - absent
+    return found
+
+
+def _match_keys(found: Found, domain: Domain, column: Columns, n_rows: int) -> IntArray:
+    """Follow the path of each record; count why and at which level it ends, and return those that go on."""
+    codes = key_codes(domain, column)
+    sources = {name: levels.columns for levels in domain.derived for name in levels.names}
+    first_missing = np.full(n_rows, -1)
+    rows = np.arange(n_rows)
+    for level, (name, code) in enumerate(zip(domain.by, codes, strict=True)):
+        found["level", level] += len(rows)
+        nodes = domain.find_nodes([each[rows] for each in codes[: level + 1]])
+        ended, rows = rows[nodes < 0], rows[nodes >= 0]
+        first_missing[(first_missing < 0) & (code == -1)] = level
+        gap = first_missing[ended]
+        for above, number in zip(*np.unique(gap[gap >= 0], return_counts=True), strict=True):
+            found["dropped", MISSING_KEY, domain.by[above]] += int(number)
+        unknown = code[ended] == -2
+        found["dropped", ELSEWHERE, name] += int(((gap < 0) & ~unknown).sum())
+        _count_unknown(found, column, sources.get(name, (name,)), ended[(gap < 0) & unknown])
+    found["level", len(codes)] += len(rows)
+    leaves = domain.find_leaves([code[rows] for code in codes])
+    found["dropped", STRUCTURAL_ZERO, None] += int((leaves < 0).sum())
+    return rows[leaves >= 0]
+
+
+def _count_unknown(found: Found, column: Columns, sources: Sequence[Hashable], rows: IntArray) -> None:
+    """Count records by their keys that are not in the domain, which are read from the columns `sources`."""
+    for name in sources:  # in all columns but the last, only a missing value is a reason
+        codes, forms = canonical_codes(column(name).iloc[rows])
+        found["dropped", MISSING_KEY, name] += int((codes < 0).sum())
+        rows, codes = rows[codes >= 0], codes[codes >= 0]
+        if name == sources[-1]:
+            found["dropped", UNKNOWN_KEY, name] += len(rows)
+            for form, number in zip(forms, np.bincount(codes, minlength=len(forms)).tolist(), strict=True):
+                found["key", name, form] += number
+
+
+def _compared(column: pd.Series, of: Quantity | Bins) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Read values as the release does: return which are missing, below the bounds, and above them."""
+    if isinstance(of, Quantity):
+        values = numbers(column)
+        return np.isnan(values), *of.clipped(values)
+    low, high = of.edges[0], of.edges[-1]
+    if not of.is_time:
+        values = numbers(column)
+        return np.isnan(values), values < low, values > high
+    first, last = (int(edge.view(np.int64)) for edge in (low, high))  # `times` clips to the bounds
+    wide = [max(first - 1, 1 - 2**63), min(last + 1, 2**63 - 1)]
+    read: npt.NDArray[Any] = times(column, replace(of, edges=np.array(wide).view(of.edges.dtype)))
+    return np.isnat(read), read < low, read > high
