@@ -71,7 +71,7 @@ def state_digest(released: Table) -> Table:
 def stated_digest(released: Any) -> str | None:
     """Return the digest that a table states, which proves nothing; None if there is none."""
     stated = released.attrs.get("dp")
-    if isinstance(stated, str):  # of xarray
+    if isinstance(stated, str) and not isinstance(released, pd.DataFrame):  # of xarray
         stated = json.loads(stated)
     digest = stated.get(_KEY) if isinstance(stated, dict) else None
     return digest if isinstance(digest, str) else None
