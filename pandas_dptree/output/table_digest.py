@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -22,7 +22,7 @@ import xarray as xr
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.output.column_types import Cells, encode, names_as_text, numbered_text, printable
 
-__all__ = ["Keeper", "alteration", "state_digest", "table_digest"]
+__all__ = ["Keeper", "alteration", "state_digest", "stated_digest", "table_digest"]
 
 Table = TypeVar("Table", bound=Any)
 
@@ -69,6 +69,15 @@ def state_digest(released: Table) -> Table:
     return released
 
 
+def stated_digest(released: Any) -> str | None:
+    """Return the digest that a table states, which proves nothing; None if there is none."""
+    stated = released.attrs.get("dp")
+    if isinstance(stated, str) and not isinstance(released, pd.DataFrame):  # of xarray
+        stated = json.loads(stated)
+    digest = stated.get(_KEY) if isinstance(stated, dict) else None
+    return digest if isinstance(digest, str) else None
+
+
 @runtime_checkable
 class Keeper(Protocol):
     """A ledger that keeps what was released."""
@@ -82,20 +91,19 @@ def alteration(table: Any, ledger: Keeper | None = None) -> str:
 
     With the ledger, the table is compared with the one that was kept, and the change is named.
     """
-    stated = table.attrs.get("dp")
-    stated = stated if isinstance(stated, dict) else {}
-    if ledger is not None and isinstance(whole := _kept(stated, ledger), pd.DataFrame):
+    if ledger is not None and isinstance(whole := _kept(table, ledger), pd.DataFrame):
         if table_digest(table) == table_digest(whole):
             return ""
         return f"{_ALTERED}: {_SELECTED if _has_rows(whole, table) else _CHANGED}"
-    digest = stated.get(_KEY)
-    altered = isinstance(digest, str) and digest != table_digest(table)
+    digest = stated_digest(table)
+    altered = digest is not None and digest != table_digest(table)
     return f"{_ALTERED}: rows were selected or moved, or {_CHANGED}" if altered else ""
 
 
-def _kept(stated: Mapping[str, Any], ledger: Keeper) -> Any:
+def _kept(table: Any, ledger: Keeper) -> Any:
     """Return the table that was released for the charge that a table states."""
-    charge = stated.get("ledger")
+    stated = table.attrs.get("dp")
+    charge = stated.get("ledger") if isinstance(stated, dict) else None
     if not isinstance(ledger, Keeper) or not isinstance(charge, dict):
         raise ArgumentError(
             "ledger",
@@ -133,7 +141,10 @@ def _columns(released: Any) -> Iterator[tuple[pd.Series, Any]]:
         for name, each in released.variables.items():
             yield pd.Series(np.asarray(each).ravel()), [str(name), list(map(str, each.dims)), *each.shape]
     elif isinstance(released, pd.DataFrame):
-        index = released.index
+        index, released = (
+            released.index,
+            pd.DataFrame(released),
+        )  # without attrs, which each column would copy
         levels = [index.get_level_values(level) for level, name in enumerate(index.names) if name is not None]
         columns = [pd.Series(values, dtype=values.dtype, name=values.name) for values in levels]
         columns += [released.iloc[:, place] for place in range(released.shape[1])]
@@ -176,6 +187,8 @@ def _numbers(column: pd.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]
             return None
         codes = column.cat.codes.to_numpy()
         return np.append(found[0], 0)[codes], np.append(found[1], True)[codes]
+    if isinstance(dtype, pd.StringDtype) or not pd.api.types.is_any_real_numeric_dtype(dtype):
+        return None
     missing = column.isna().to_numpy()
     if pd.api.types.is_float_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan), missing
