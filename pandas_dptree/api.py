@@ -31,7 +31,7 @@ from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import read_file, to_file
-from pandas_dptree.planning.targets import relative
+from pandas_dptree.planning.targets import relative, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.detection import detection_probability
@@ -116,4 +116,5 @@ __all__ = [
     "tree_counts",
     "tree_means",
     "tree_sums",
+    "within",
 ]

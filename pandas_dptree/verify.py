@@ -13,6 +13,8 @@ import hashlib
 import io
 import json
 import math
+import re
+import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
@@ -113,6 +115,71 @@ def read_json(path: Path) -> Any:
         raise UnreadableError(
             f"{path} is not plain JSON: {error}. Hint: name the plan first, then the table, as published."
         ) from None
+
+
+def read_cells(raw: bytes) -> tuple[list[str], list[list[str | None]]]:
+    """Split a CSV file into the names and the cells of its columns, None where a field is empty, not ""."""
+    text = raw.decode("utf-8")
+    names, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = [row or [""] for row in rows]
+    if any(len(row) != len(names) for row in rows):
+        raise ValueError
+    empty_texts = set[int]()  # the places of the fields that are ""
+    if '""' in text:
+        fields = re.finditer(r'("(?:[^"]|"")*"|[^,\n"]*)(?:,|\n)', text)
+        empty_texts = {place - len(names) for place, field in enumerate(fields) if field[1] == '""'}
+    return names, [
+        [
+            row[column] or ("" if line * len(names) + column in empty_texts else None)
+            for line, row in enumerate(rows)
+        ]
+        for column in range(len(names))
+    ]
+
+
+def is_float(kind: Any) -> bool:
+    """Whether the description of a table gives a column a type of floating-point numbers."""
+    if isinstance(kind, dict):
+        return is_float(kind.get("category", kind.get("of")))
+    return isinstance(kind, str) and kind.lower().startswith("float")
+
+
+def digest_of_values(names: list[str], columns: list[list[str | None]], floats: list[bool]) -> str:
+    """Return the SHA-256 of the columns in order.
+
+    Each column adds a line of JSON with its name, its kind and its number of rows, and then its values: each
+    number in 8 bytes, the lowest first, and for whole ones a byte each that is 1 where one is missing; or the
+    place of each text among the distinct ones in 4 bytes, -1 if missing, and these with their lengths.
+    """
+    digest = hashlib.sha256()
+    for name, cells, fractions in zip(names, columns, floats, strict=True):
+        kind, parts = values_of(cells, fractions)
+        digest.update(f"{json.dumps([name, kind, len(cells)])}\n".encode())
+        for part in parts:
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def values_of(cells: list[str | None], fractions: bool) -> tuple[str, list[bytes]]:
+    """Return the kind of a column, and its values as bytes."""
+    numbers: list[float] | list[int]
+    if fractions:
+        numbers = [math.nan if cell is None else float(cell) + 0.0 for cell in cells]
+        if not all(value != value or (abs(value) < 2**63 and value == int(value)) for value in numbers):
+            return "number", [struct.pack(f"<{len(cells)}d", *numbers)]
+        numbers = [0 if value != value else int(value) for value in numbers]
+    else:
+        texts = dict.fromkeys(cell for cell in cells if cell is not None)
+        whole = all(re.fullmatch("0|-?[1-9][0-9]{0,18}", each) and abs(int(each)) < 2**63 for each in texts)
+        if not whole:
+            place: dict[str | None, int] = {None: -1} | {each: number for number, each in enumerate(texts)}
+            encoded = [each.encode() for each in texts]
+            return "text", [
+                struct.pack(f"<{len(cells)}i", *map(place.__getitem__, cells)),
+                *(part for each in encoded for part in (struct.pack("<q", len(each)), each)),
+            ]
+        numbers = [int(cell or 0) for cell in cells]
+    return "whole", [struct.pack(f"<{len(cells)}q", *numbers), bytes(cell is None for cell in cells)]
 
 
 def digest_of(plan: dict[str, Any]) -> str:
@@ -908,7 +975,9 @@ def in_order(low: float, value: float, high: float) -> bool:
 # The whole --------------------------------------------------------------------------------------------------
 
 
-def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report) -> None:
+def verify(
+    plan: dict[str, Any], table: Path, digest: str | None, ledger_digest: str | None, report: Report
+) -> None:
     """Check a plan and a table."""
     raw = read(table)
     computed = digest_of(plan)
@@ -923,12 +992,14 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
             digest if noted else f"{digest}; the plan has {computed} (all 64 digits count)",
         )
     sidecar = Path(f"{table}.json")
+    described: dict[str, Any] = {}
     if sidecar.exists():
         beside = read_json(sidecar)
         attrs = beside.get("attrs") if isinstance(beside, dict) else None
         if not isinstance(attrs, dict) or beside.get("format") != TABLE:
             report.check("description beside the table", False, f"{sidecar.name} is not a {TABLE!r}")
         else:
+            described = beside
             found = hashlib.sha256(raw).hexdigest()
             stated = beside.get("sha256")
             changed = "" if stated == found else ": the table was changed after it was written"
@@ -938,6 +1009,7 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
             report.check("plan beside the table", same, f"digest {attrs.get('digest')}{other}")
     else:
         report.skip("bytes of the table", f"there is no {sidecar.name}")
+    check_release(plan, raw, described, ledger_digest, report)
     kind = plan.get("kind")
     if kind not in ("additive", "joint"):
         known = plan.get("format") == PLAN and isinstance(kind, str) and kind in OTHER_KINDS
@@ -981,6 +1053,49 @@ def verify(plan: dict[str, Any], table: Path, digest: str | None, report: Report
         check_joint_budget(plan, quantities, laplace, report)
 
 
+def check_release(
+    plan: dict[str, Any], raw: bytes, described: dict[str, Any], noted: str | None, report: Report
+) -> None:
+    """Check that the values are those of the release, by their digest in the description and a noted one."""
+    attrs, columns = described.get("attrs", {}), described.get("columns")
+    stated, charge = attrs.get("table_digest"), attrs.get("ledger")
+    if noted is None:
+        report.unchecked.append(
+            "that the values are those that were released, which no plan shows: pass the digest of the table "
+            "that whoever saw the ledger noted with --ledger-digest"
+        )
+    if stated is None and noted is None:
+        report.skip("values as released", "no description states their digest")
+        return
+    try:
+        names, cells = read_cells(raw)
+        if isinstance(columns, list) and len(columns) == len(names):
+            floats = [is_float(each.get("type")) for each in columns]
+        else:
+            floats = [name not in ("level", *plan.get("levels", ())) for name in names]
+        found = digest_of_values(names, cells, floats)
+    except (AttributeError, TypeError, ValueError, OverflowError, csv.Error):
+        found = "none, for the table is not as described"
+    other = ": not the whole released table, or not its values or order"
+    if stated is not None:
+        report.check(
+            "values as released",
+            found == stated,
+            f"{found}, stated {stated}{'' if found == stated else other}",
+        )
+    if noted is None:
+        return
+    noted = noted.strip().lower()
+    if isinstance(charge, dict) and noted == charge.get("digest"):
+        report.check("noted digest of the charge", True, f"{noted}, of charge {charge.get('charge')}")
+        report.unchecked.append("that the values are those of this charge: note the digest of its table")
+    else:
+        same = noted == found
+        report.check(
+            "values as noted in the ledger", same, noted if same else f"{found}, noted {noted}{other}"
+        )
+
+
 def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
     """Check that known nodes exist."""
     sizes, known = list(map(len, tree.rows)), quantity.part["known"]
@@ -1004,6 +1119,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("plan", type=Path, help="plan.json, or counts.csv.json, which holds the plan")
     parser.add_argument("table", type=Path, help="counts.csv; counts.csv.json is read too if it is beside it")
     parser.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
+    parser.add_argument(
+        "--ledger-digest",
+        metavar="HEX",
+        help="the digest of the table, or of its charge, that whoever saw the ledger noted",
+    )
     arguments = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # keys may have any letters
@@ -1017,7 +1137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"{arguments.plan} holds no plan. Hint: pass plan.json, or counts.csv.json."
             )
         with localcontext(Context(prec=60)):
-            verify(plan, arguments.table, arguments.digest, report)
+            verify(plan, arguments.table, arguments.digest, arguments.ledger_digest, report)
     except (UnreadableError, ArithmeticError) as error:
         hint = "" if isinstance(error, UnreadableError) else ". Hint: a number of the plan is out of range."
         print(visible(f"verify: {error}{hint}"), file=sys.stderr)

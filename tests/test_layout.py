@@ -19,7 +19,10 @@ ROOT = Path(pandas_dptree.__file__).parent
 TESTS = Path(__file__).parent
 TOPICS = {
     "arrays": ["maps"],
-    "cli": ["plan_files", "private_keys", "verified_files", "verify_delta", "written_files"],
+    "cli": [
+        "plan_files", "private_keys", "secret_check", "verified_files", "verified_values", "verify_delta",
+        "written_files",
+    ],
     "estimation": ["peers"],
     "hierarchy": ["domain_source"],
     "ingest": ["one_record", "private_keys_neighbors"],

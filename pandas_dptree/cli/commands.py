@@ -40,6 +40,7 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
 from pandas_dptree.planning.private_split import PRIVATE_SPLITS
 from pandas_dptree.planning.split import SPLITS
+from pandas_dptree.planning.targets import Within, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
@@ -288,12 +289,36 @@ def _plan(arguments: argparse.Namespace) -> None:
 def _release(arguments: argparse.Namespace) -> int:
     running, plan = _running(arguments), _read_plan(arguments)
     print(visible(plan.headline), file=sys.stderr)
-    others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
-    columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
-    records = open_records(arguments.records, columns, arguments.table)
+    records = _records_of(plan, arguments)
     with reported(records):
         released = plan.release(records, **running)
     return _deliver(released, running, arguments)
+
+
+def _secret_check(arguments: argparse.Namespace) -> None:
+    """Print exact numbers of the records, or write them to a file of the user alone."""
+    check_out(arguments.out, ".txt", force=arguments.force)
+    plan = _read_plan(arguments)
+    records = _records_of(plan, arguments)
+    with reported(records):
+        text = plan.secret_check(records, temp_folder=arguments.temp_folder).to_text() + "\n"
+
+    def fill(path: Path) -> None:
+        path.touch(mode=0o600)
+        path.write_text(text, encoding="utf-8")
+
+    if arguments.out is not None:
+        write(arguments.out, fill, force=arguments.force)
+    else:  # an error about the encoding would quote the text
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _records_of(plan: Plan[Any], arguments: argparse.Namespace) -> Any:
+    """Open the records for a plan."""
+    others = [name for name in (plan.privacy_unit, *_summed(plan)) if name is not None]
+    columns = list(dict.fromkeys(map(str, [*plan.level_names[1:], *others])))
+    return open_records(arguments.records, columns, arguments.table)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
@@ -344,8 +369,10 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
     options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
     options |= _mechanism(arguments)
     options["split"] = _by_level("share", arguments.share) or arguments.split
-    for name in {"level_weights", "target"} & set(options):
-        options[name] = _by_level(name, options[name])
+    if "level_weights" in options:
+        options["level_weights"] = _by_level("level_weights", options["level_weights"])
+    if "target" in options:
+        options["target"] = _by_level("target", options["target"], "county=25 or county=50@95%", _target)
     if "known" in options:
         options["known"] = _known(arguments)
     return options
@@ -371,19 +398,33 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"mechanism": arguments.mechanism}
 
 
-def _by_level(argument: str, given: list[str] | None) -> dict[Hashable, float] | None:
+def _by_level(
+    argument: str, given: list[str] | None, example: str = "county=0.5", read: Callable[[str], Any] = float
+) -> dict[Hashable, Any] | None:
     """Parse repeated LEVEL=NUMBER arguments."""
     if given is None:
         return None
     try:
-        pairs = [(level, float(number)) for level, _, number in (each.rpartition("=") for each in given)]
+        pairs = [(level, read(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint="for example county=0.5."
+            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint=f"for example {example}."
         ) from None
     if len(dict(pairs)) < len(pairs):
         raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")
     return dict(pairs)
+
+
+def _target(text: str) -> float | Within:
+    """Parse a standard error, or a half width and its confidence: 50@95% or 50@0.95."""
+    number, at, confidence = text.partition("@")
+    if not at:
+        return float(number)
+    share = float(confidence.removesuffix("%")) / (100 if confidence.endswith("%") else 1)
+    try:
+        return within(float(number), confidence=share)
+    except ArgumentError as error:
+        raise ValueError(error.fact) from None
 
 
 _COMMANDS: Mapping[str, Run] = {
@@ -392,6 +433,7 @@ _COMMANDS: Mapping[str, Run] = {
     "means": _means,
     "plan": _plan,
     "release": _release,
+    "secret-check": _secret_check,
     "verify": _verify,
     "demo": demo.run,
 }

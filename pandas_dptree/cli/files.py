@@ -154,7 +154,9 @@ def _already_exists(path: Path) -> ArgumentError:
         fact = f"needs a second file, for the description of the table, which already exists: {str(path)!r}."
         hint = "remove it if its table is gone, name another file, or add --force to replace it."
     else:
-        warning = "" if path.suffix.lower() == ".json" else "a second release spends the budget again; "
+        warning = (
+            "" if path.suffix.lower() in (".json", ".txt") else "a second release spends the budget again; "
+        )
         fact = f"is a file that already exists: {str(path)!r}."
         hint = f"{warning}keep the file, name another one, or add --force to replace it."
     return ArgumentError("out", fact, hint=hint)

@@ -213,15 +213,28 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     release = command(
         "release", "release records according to a stored plan", records, _flags(*RUNNING), table
     )
-    release.add_argument("--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`")
-    release.add_argument(
-        "--domain", type=Path, metavar="FILE",
-        help=f"the same public keys as for the plan; {_NOT_IF_ALL_ARE_PRIVATE}",
+    secret = command(
+        "secret-check", "show whoever may see the records what a plan would count of them, exactly: SECRET",
+        records, _flags("temp_folder"),
     )  # fmt: skip
-    release.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
-    release.add_argument(
-        "--digest", metavar="HEX", help="the digest of the approved plan, 64 digits; other plans are refused"
-    )
+    for planned in (release, secret):
+        planned.add_argument(
+            "--plan", type=Path, required=True, help="a .json file, from `dptree plan --out`"
+        )
+        planned.add_argument(
+            "--domain", type=Path, metavar="FILE",
+            help=f"the same public keys as for the plan; {_NOT_IF_ALL_ARE_PRIVATE}",
+        )  # fmt: skip
+        planned.add_argument("--structural-zeros", metavar="COLUMN", help="the same as for the plan")
+        planned.add_argument(
+            "--digest", metavar="HEX",
+            help="the digest of the approved plan, 64 digits; other plans are refused",
+        )  # fmt: skip
+    secret.add_argument(
+        "--out", type=Path, metavar="FILE",
+        help="a .txt file that only you may read; by default nothing is written, and all is printed",
+    )  # fmt: skip
+    secret.add_argument("--force", action="store_true", help=_FORCE)
 
     check = command("verify", "check a released table against its plan, without the records")
     check.add_argument("plan", help="plan.json, or counts.csv.json, which holds the plan")

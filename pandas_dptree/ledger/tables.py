@@ -21,12 +21,13 @@ from pandas_dptree.errors import LedgerError
 from pandas_dptree.ledger.kept_tables import from_bytes, to_bytes
 from pandas_dptree.ledger.store import FORMAT, KEPT_SCHEMA, append, format_of, sync_folder
 from pandas_dptree.output.atomic_files import write_whole
-from pandas_dptree.output.table_digest import table_digest
+from pandas_dptree.output.table_digest import stated_digest, table_digest
 from pandas_dptree.plans.charging import Charge, Output
 
 __all__ = [
     "TABLE_KEYS",
     "Stored",
+    "has_table",
     "keep_tables",
     "keeps_tables",
     "kept_output",
@@ -73,7 +74,8 @@ def packed(outputs: Mapping[Charge, Output]) -> list[Stored]:
     result = []
     for charge, output in outputs.items():
         data = to_bytes(output.table, output.linear)
-        stored, table = hashlib.sha256(data).hexdigest(), table_digest(output.table)
+        stored = hashlib.sha256(data).hexdigest()
+        table = stated_digest(output.table) or table_digest(output.table)
         result.append(Stored(charge=charge.number, table=table, stored=stored, data=data))
     return result
 
@@ -139,6 +141,12 @@ def kept_output(connection: sqlite3.Connection, ledger: Path, charge: int) -> Ou
         )
     table, linear = from_bytes(_beside(ledger, content["stored"]).read_bytes() if data is None else data)
     return Output(table=table, linear=linear)
+
+
+def has_table(connection: sqlite3.Connection, charge: int) -> bool:
+    """Whether the table of a charge was kept."""
+    found = "SELECT EXISTS (SELECT 1 FROM kept WHERE charge = ?)"
+    return format_of(connection) >= FORMAT and bool(connection.execute(found, (charge,)).fetchone()[0])
 
 
 def problems_of_table(

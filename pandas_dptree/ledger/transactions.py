@@ -65,6 +65,7 @@ from pandas_dptree.errors import (
 from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms, readable, text_of_time, user_name
 from pandas_dptree.ledger.store import WHOLE, Head, add_to_spent, append, spent_of
+from pandas_dptree.ledger.tables import has_table
 from pandas_dptree.plans.charging import Costed
 
 __all__ = [
@@ -316,19 +317,14 @@ def _check_new(
         else f"The account {_named(request)} was charged for {request.plan.subject}{name} with the note "
         f"{quote(note)} before, by another plan"
     )
-    output = (
-        "and was released"
-        if released
-        else "but no table was kept: the process may still be running, or it ended before"
-    )
-    hint = (
-        "use the table that was released then"
-        if released
-        else "wait until that process has ended, and ask again. If it ended without a table, its budget is "
-        "spent"
-    )
-    if same and released:
-        hint += ". If it is kept, this call returns it when it is made again"
+    if not released:
+        output = "but no table was kept: the process may still be running, or it ended before"
+        hint = "wait until that process has ended, and ask again. If it ended before, its budget is spent"
+    else:
+        output = "and was released"
+        hint = "use the table that was released then"
+        if has_table(connection, number):
+            hint += f": ledger.table({number}) returns it"
     raise RepeatedReleaseError(
         f"{first}: charge {number}, requested at {time}, {output}. Nothing was charged now.",
         account=request.account,

@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.output.plots import plot_cumulative
-from pandas_dptree.output.table_digest import state_digest
+from pandas_dptree.output.table_digest import alteration, state_digest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -325,7 +325,9 @@ class Distribution:
     def __repr__(self) -> str:
         """Summarize the distribution in one line."""
         groups = "" if self.groups is None else f" of {len(self.groups)} groups"
-        return f"Distribution{groups} of {self.bins.column!r} in {self.bins.n_bins} bins"
+        altered = alteration(self)
+        altered = f": {altered}" if altered else ""
+        return f"Distribution{groups} of {self.bins.column!r} in {self.bins.n_bins} bins{altered}"
 
 
 def _pairs(ranges: Any) -> list[tuple[Any, ...]]:

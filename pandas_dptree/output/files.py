@@ -8,6 +8,7 @@ A CSV file holds the values. A JSON file beside it, ``counts.csv.json`` for ``co
      "attrs": {...},
      "plan": {...}}
 
+``"altered"`` says so if the values are not those of the release: see `pandas_dptree.output.table_digest`.
 `pandas_dptree.output.column_types` describes the types, and `pandas_dptree.output.csv_text` the CSV file. A
 column of the index also has ``"index": true``. A Parquet file holds the same description, without ``sha256``,
 in its metadata. Values for which Parquet has no type are stored as text.
@@ -51,6 +52,7 @@ from pandas_dptree.output.column_types import (
     names_as_text,
 )
 from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+from pandas_dptree.output.table_digest import alteration
 from pandas_dptree.signatures import public
 
 __all__ = ["TableFile", "check_parquet", "description_path", "read_file", "to_file"]
@@ -209,6 +211,7 @@ class TableFile:
     cells: list[Cells]
     attrs: dict[str, Any]
     plan: dict[str, Any] | None
+    alteration: str
 
     @classmethod
     def of(cls, released: Any) -> TableFile:
@@ -233,7 +236,7 @@ class TableFile:
             raise ArgumentError(
                 "released", "has no columns, or several of one name.", hint="give each column its own name."
             )
-        return cls(columns, names_as_text(names), fields, cells, attrs, plan)
+        return cls(columns, names_as_text(names), fields, cells, attrs, plan, alteration(released))
 
     @property
     def csv(self) -> str:
@@ -254,10 +257,12 @@ class TableFile:
         write_together(files, replace=replace)
 
     def _description(self, **digest: str) -> str:
-        return json.dumps(
-            {"format": _FORMAT, **digest, "columns": self.fields, "attrs": self.attrs, "plan": self.plan},
-            allow_nan=False,
-        )
+        description = {
+            "format": _FORMAT, **digest, "columns": self.fields, "attrs": self.attrs, "plan": self.plan
+        }  # fmt: skip
+        if self.alteration:
+            description["altered"] = self.alteration
+        return json.dumps(description, allow_nan=False)
 
     def _fill_parquet(self, path: Path) -> None:
         """Write columns as pandas does, so that ``pd.read_parquet`` reads them, too; others as text."""

@@ -16,6 +16,7 @@ from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.html_page import check_title, html_page
 from pandas_dptree.output.protection import UNKNOWN_SOURCE, joined, objections, statement, undercount
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
+from pandas_dptree.output.table_digest import alteration
 
 __all__ = ["report_page"]
 
@@ -49,6 +50,7 @@ def report_page(
     body = [
         f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
         *(f'<p class="warning">{escape(line)}</p>' for line in objections(provenance)),
+        f'<p class="warning">This is {escape(altered)}.</p>' if (altered := alteration(table)) else "",
         f"<p>{escape(missing)}</p>" if (missing := undercount(provenance)) else "",
         _table(released, values, rows, provenance),
         '<div class="notes">',

@@ -21,10 +21,13 @@ import xarray as xr
 
 from pandas_dptree.output.column_types import Cells, encode, names_as_text, numbered_text, printable
 
-__all__ = ["is_whole", "state_digest", "table_digest"]
+__all__ = ["alteration", "state_digest", "stated_digest", "table_digest"]
 
 Table = TypeVar("Table", bound=Any)
 
+_ALTERED: Final = (
+    "not the whole released table: rows were selected or moved, or values were changed, after the release"
+)
 _KEY: Final = "table_digest"
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
@@ -65,11 +68,19 @@ def state_digest(released: Table) -> Table:
     return released
 
 
-def is_whole(table: pd.DataFrame) -> bool | None:
-    """Whether a table has just the values with which it was released; None if it states no digest."""
-    stated = table.attrs.get("dp")
+def stated_digest(released: Any) -> str | None:
+    """Return the digest that a table states, which proves nothing; None if there is none."""
+    stated = released.attrs.get("dp")
+    if isinstance(stated, str) and not isinstance(released, pd.DataFrame):  # of xarray
+        stated = json.loads(stated)
     digest = stated.get(_KEY) if isinstance(stated, dict) else None
-    return digest == table_digest(table) if isinstance(digest, str) else None
+    return digest if isinstance(digest, str) else None
+
+
+def alteration(table: Any) -> str:
+    """Say that a table has other values than those with which it was released; nothing if it states none."""
+    digest = stated_digest(table)
+    return "" if digest is None or digest == table_digest(table) else _ALTERED
 
 
 def _columns(released: Any) -> Iterator[tuple[pd.Series, Any]]:
@@ -82,7 +93,10 @@ def _columns(released: Any) -> Iterator[tuple[pd.Series, Any]]:
         for name, each in released.variables.items():
             yield pd.Series(np.asarray(each).ravel()), [str(name), list(map(str, each.dims)), *each.shape]
     elif isinstance(released, pd.DataFrame):
-        index = released.index
+        index, released = (
+            released.index,
+            pd.DataFrame(released),
+        )  # without attrs, which each column would copy
         levels = [index.get_level_values(level) for level, name in enumerate(index.names) if name is not None]
         columns = [pd.Series(values, dtype=values.dtype, name=values.name) for values in levels]
         columns += [released.iloc[:, place] for place in range(released.shape[1])]
@@ -125,6 +139,8 @@ def _numbers(column: pd.Series) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]
             return None
         codes = column.cat.codes.to_numpy()
         return np.append(found[0], 0)[codes], np.append(found[1], True)[codes]
+    if isinstance(dtype, pd.StringDtype) or not pd.api.types.is_any_real_numeric_dtype(dtype):
+        return None
     missing = column.isna().to_numpy()
     if pd.api.types.is_float_dtype(dtype):
         return column.to_numpy(dtype=np.float64, na_value=np.nan), missing

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+from statistics import NormalDist
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.signatures import public
 
-__all__ = ["LARGEST_LOSS", "Target", "relative"]
+__all__ = ["LARGEST_LOSS", "Target", "Within", "relative", "within"]
 
 _SMALLEST_LOSS = 1e-9
 
@@ -74,12 +75,66 @@ def relative(share: float, *, of: float) -> float:
     return float(share * of)
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The half width that the intervals of a level may have, at a confidence. Made by `within`."""
+
+    half_width: float
+    confidence: float
+
+    @property
+    def normal_std_error(self) -> float:
+        """The standard error of normal errors whose intervals have this half width."""
+        return self.half_width / -NormalDist().inv_cdf((1 - self.confidence) / 2)
+
+
+@public
+def within(half_width: float, *, confidence: float) -> Within:
+    """Return the half width of an interval, as a target: every node of the level is within it.
+
+    Parameters
+    ----------
+    half_width : float
+        In counts, or in the unit of a column that is added up: 50 for intervals of ± 50.
+    confidence : float
+        The share of releases, above 0 and below 1, in which the interval of a node must hold the true value
+        of what was counted: as the option `confidence` of a plan.
+
+    Returns
+    -------
+    Within
+        A target, in place of a standard error.
+
+    Raises
+    ------
+    ArgumentError
+        If the half width is not positive and finite, or the confidence not between 0 and 1.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> target = {"level_2": dpt.within(50, confidence=0.95)}
+    >>> round(dpt.plan(dpt.Tree.from_branching([3, 4]), target=target).epsilon, 3)
+    0.061
+    """
+    for name, value, most in (("half_width", half_width, np.inf), ("confidence", confidence, 1.0)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < most:
+            raise ArgumentError(
+                name,
+                f"must be a {'positive number' if most > 1 else 'number between 0 and 1'}, "
+                f"not {quote(value)}.",
+                hint="for example within(50, confidence=0.95).",
+            )
+    return Within(float(half_width), float(confidence))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Target:
     """Target standard errors of a tree's levels, and how the budget may be split to reach them.
 
     `std_errors` are the largest expected ones, in units of what is added up, inf for a level without a
-    target. The split "optimal" is the best one for these targets. `names` and `unit` are for messages.
+    target. The split "optimal" is the best one for these targets. `names`, `unit` and `widths`, the targets
+    that were stated as half widths, are for messages.
     """
 
     tree: Tree
@@ -90,6 +145,7 @@ class Target:
     least_squares: bool
     known: Flags | None = None
     unit: float = 1.0
+    widths: Mapping[Hashable, Within] = field(default_factory=dict)
 
     @property
     def weights(self) -> FloatArray:
@@ -159,16 +215,23 @@ class Target:
         kind = "rho" if loss_of(limit).kind == "zcdp" else "epsilon"
         reached = self._errors(noise, loss_of(limit), self._shares(noise, loss_of(limit)))
         possible = ", ".join(
-            f"{quote(name)}: {float(f'{error * self.unit:.4g}')}"
+            f"{quote(name)}: {self._in_words(name, error, wanted)}"
             for name, error, wanted in zip(self.names, reached, self.std_errors, strict=True)
             if math.isfinite(wanted)
         )
+        what = "about" if self.widths else "standard errors of"
         needed = f"{kind}={size:.4g}" if math.isfinite(size) else f"a huge {kind}"
         return ArgumentError(
             "target",
             f"needs {needed} with {noise.name} noise, more than {limit:g}.",
-            hint=f"{kind}={limit:g} would give standard errors of {{{possible}}}.",
+            hint=f"{kind}={limit:g} would give {what} {{{possible}}}.",
         )
+
+    def _in_words(self, name: Hashable, error: float, wanted: float) -> str:
+        """Format a standard error as the target of its level was stated."""
+        if (stated := self.widths.get(name)) is None:
+            return f"{float(f'{error * self.unit:.4g}')}"
+        return f"within({stated.half_width * error / wanted:.4g}, confidence={stated.confidence:g})"
 
     def _in_units(self, errors: FloatArray) -> list[float]:
         """Return standard errors in the reader's unit, without rounding errors of the unit."""

@@ -24,6 +24,7 @@ from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
+from pandas_dptree.plans.base import not_measured
 from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Measurement
@@ -103,8 +104,9 @@ class AdditivePlan(Measurement):
 
     @property
     def _remark(self) -> str:
-        """How close the plan is to the best possible plan, if that is known."""
-        return "" if self.gap is None else self.gap_reason
+        """Which levels are not measured; and how close the plan is to the best possible one, if known."""
+        gap = "" if self.gap is None else self.gap_reason
+        return "\n".join(filter(None, [not_measured(self._unmeasured), gap]))
 
     @property
     def mechanism_name(self) -> str:
@@ -131,16 +133,21 @@ class AdditivePlan(Measurement):
     # Accuracy
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per level: ``level``, ``nodes``, ``share``, ``noise_scale``, ``std_error``."""
-        return pd.DataFrame(
-            {
-                "level": list(self.level_names),
-                "nodes": self._n_listed,
-                "share": self.budget_shares,
-                "noise_scale": self.noise_scales,
-                "std_error": self.std_errors,
-            }
-        )
+        """Return one row per level: ``level``, ``nodes``, ``share``, ``noise_scale``, ``std_error``.
+
+        With `confidence` also ``half_width``: that of the widest interval of the level, before intervals are
+        cut to what is possible.
+        """
+        columns: dict[str, Any] = {
+            "level": list(self.level_names),
+            "nodes": self._n_listed,
+            "share": self.budget_shares,
+            "noise_scale": self.noise_scales,
+            "std_error": self.std_errors,
+        }
+        if self.confidence is not None:
+            columns["half_width"] = self.largest_half_widths(self.confidence)
+        return pd.DataFrame(columns)
 
     # Release
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,15 +33,21 @@ from pandas_dptree.privacy.risk import found_at_most
 from pandas_dptree.privacy.sensitivity import Neighbors
 from pandas_dptree.privacy.unit import protected
 
-__all__ = ["FORMATS", "Plan"]
+__all__ = ["FORMATS", "Plan", "not_measured"]
 
 Released = TypeVar("Released", covariant=True)
 
 FORMATS: dict[str, Callable[[float], str]] = {
-    "share": "{:.3f}".format,
-    **dict.fromkeys(("epsilon", "delta", "noise_scale", "std_error"), "{:.4g}".format),
+    "share": lambda share: f"{share:.3f}" if share else "-",
+    "noise_scale": lambda scale: f"{scale:.4g}" if math.isfinite(scale) else "-",
+    **dict.fromkeys(("epsilon", "delta", "std_error", "half_width"), "{:.4g}".format),
 }
-"""How to format the columns of a plan's table."""
+"""How to format the columns of a plan's table; a level that is not measured has no share and no noise."""
+
+
+def not_measured(levels: Sequence[str]) -> str:
+    """Say which levels are not measured; empty if there are none."""
+    return f"Not measured; from the levels below: {', '.join(levels)}." if levels else ""
 
 
 @with_old_names("plan")

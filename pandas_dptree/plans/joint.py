@@ -28,7 +28,7 @@ from pandas_dptree.output.progress import Done
 from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.additive import AdditivePlan
-from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.base import Plan, not_measured
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import (
     Levels,
@@ -228,6 +228,12 @@ class JointPlan(Plan[pd.DataFrame]):
         if len(set(bounds.values())) == 1:
             return super()._rows_in_words
         return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
+
+    @property
+    def _remark(self) -> str:
+        """Which levels are not measured."""
+        plans = {name: plan for name, plan in self.plans.items() if plan._spends}
+        return not_measured([f"{level} of {name}" for name in plans for level in plans[name]._unmeasured])
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per quantity and level: ``quantity``, and the columns of `AdditivePlan.to_frame`.

@@ -142,6 +142,12 @@ class Measurement(TreePlan):
         return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
 
     @property
+    def _unmeasured(self) -> list[str]:
+        """Names of the levels whose estimates come from the levels below alone."""
+        levels = zip(self.level_names, self.unit_noise_scales, self.known.levels, strict=True)
+        return [str(name) for name, scale, known in levels if math.isinf(scale) and not known]
+
+    @property
     def noise_scales(self) -> FloatArray:
         """Noise scale of each level, in the column's unit; inf if it is not measured."""
         return self._in_column_units(self.unit_noise_scales)
@@ -194,12 +200,23 @@ class Measurement(TreePlan):
     def _node_half_widths(self) -> list[FloatArray]:
         """Half the widths of each level's intervals, in units, before clipping to the possible range."""
         assert self.confidence is not None
+        return self._half_widths_at(self.confidence)
+
+    def _half_widths_at(self, confidence: float) -> list[FloatArray]:
         if self._estimator.combines_levels:
-            return half_widths(self.tree, self._variances, self._noise_cumulants, self.confidence)
+            return half_widths(self.tree, self._variances, self._noise_cumulants, confidence)
         return [
-            np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), self.confidence))
+            np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), confidence))
             for exact, scale in zip(self.known.exact, self.unit_noise_scales[:, None], strict=True)
         ]
+
+    def largest_half_widths(self, confidence: float) -> FloatArray:
+        """Return half the width of each level's widest interval, in the column's unit: shape (n_levels,).
+
+        nan for a level without rows. Intervals that are cut to what is possible are narrower.
+        """
+        widths = enumerate(self._half_widths_at(confidence))
+        return self._in_column_units(np.array([self._shape.max_listed(*each) for each in widths]))
 
     @cached_property
     def _possible_range(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:

@@ -23,6 +23,7 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.private_split import PrivateSplit
 from pandas_dptree.planning.split import Split
+from pandas_dptree.planning.targets import Within
 from pandas_dptree.plans.charging import Chargeable
 from pandas_dptree.plans.shown_columns import Kept
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
@@ -173,16 +174,18 @@ class PlanOptions(TypedDict, total=False):
         ),
     ]
     target: Annotated[
-        Mapping[Hashable, float] | None,
+        Mapping[Hashable, float | Within] | None,
         Option(
             None,
             "mapping",
             "The standard errors to achieve, by level, with the smallest privacy loss.",
-            "They are in counts (`relative` computes them from a share of a stated count). The plan has the "
+            "They are in counts (`relative` computes them from a share of a stated count). For intervals, "
+            "``{level: within(50, confidence=0.95)}`` states their half width, ± 50. The plan has the "
             "smallest epsilon that achieves them, or with Gaussian noise and no `delta` the smallest rho, "
             "and the split for it. If `epsilon` or `rho` is given too, it must be large enough.",
             flag="--target",
             metavar="LEVEL=ERROR",
+            help="a standard error to achieve, or the half width of intervals: region=25, region=50@95%%",
         ),
     ]
     consistency: Annotated[

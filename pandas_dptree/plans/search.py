@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -17,9 +18,9 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.output.frames import check_names
-from pandas_dptree.planning.objective import OBJECTIVES, by_level
+from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, level_shares
-from pandas_dptree.planning.targets import LARGEST_LOSS, Target
+from pandas_dptree.planning.targets import LARGEST_LOSS, Target, Within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
@@ -42,6 +43,7 @@ __all__ = [
     "noises_for",
 ]
 
+_ROUNDS = 10  # of finding the standard errors that half widths allow; usually two or three
 _OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
 
 
@@ -114,31 +116,11 @@ def find_plan(
     weights = by_level(
         "level_weights", {} if given["level_weights"] is None else given["level_weights"], names, 1.0
     )
-    if given["target"] is None:
-        stated = stated_loss(given)
-        losses = [(noise, stated) for noise in noises_for(given["mechanism"], stated)]
-        objective = given["objective"]
-    else:
-        if given["level_weights"] is not None or given["objective"] != "levels":
-            raise ArgumentError(
-                "target",
-                "already decides how much each level matters.",
-                hint="leave out `level_weights` and `objective`.",
-            )
-        goal = Target(
-            tree=tree,
-            names=names,
-            std_errors=by_level("target", given["target"], names, math.inf) / float(quantity.unit),
-            sensitivity=sensitivity,
-            split=shares,
-            least_squares=least_squares,
-            known=public.exact,
-            unit=float(quantity.unit),
-        )
-        losses = [_loss_for(goal, given)]
-        weights, objective = goal.weights, "worst"
-    plans = [
-        AdditivePlan(
+
+    def planned(
+        noise: AdditiveNoise, loss: PrivacyLoss, weights: FloatArray, objective: Objective
+    ) -> AdditivePlan:
+        return AdditivePlan(
             tree=tree,
             domain=domain if isinstance(domain, Domain) else None,
             quantity=quantity,
@@ -164,9 +146,33 @@ def find_plan(
                 known=public.exact,
             ),
         )
-        for noise, loss in losses
-    ]
-    return min(plans, key=lambda plan: plan.expected_error)
+
+    if given["target"] is None:
+        stated = stated_loss(given)
+        plans = [
+            planned(noise, stated, weights, given["objective"])
+            for noise in noises_for(given["mechanism"], stated)
+        ]
+        return min(plans, key=lambda plan: plan.expected_error)
+    if given["level_weights"] is not None or given["objective"] != "levels":
+        raise ArgumentError(
+            "target",
+            "already decides how much each level matters.",
+            hint="leave out `level_weights` and `objective`.",
+        )
+    std_errors, widths = _stated_targets(given["target"], names)
+    goal = Target(
+        tree=tree,
+        names=names,
+        std_errors=std_errors / float(quantity.unit),
+        sensitivity=sensitivity,
+        split=shares,
+        least_squares=least_squares,
+        known=public.exact,
+        unit=float(quantity.unit),
+        widths=widths,
+    )
+    return _plan_for(goal, given, planned)
 
 
 def _shares(
@@ -202,8 +208,20 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss) -> list[
     return candidate_noises(mechanism, loss)
 
 
-def _loss_for(goal: Target, given: Mapping[str, Any]) -> tuple[AdditiveNoise, PrivacyLoss]:
-    """Find the noise with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
+def _stated_targets(target: Any, names: Sequence[Hashable]) -> tuple[FloatArray, dict[Hashable, Within]]:
+    """Return each level's standard error, inf without a target, and the targets that are half widths.
+
+    The standard error for a half width is at first that of normal errors.
+    """
+    widths = {}
+    if isinstance(target, Mapping):
+        widths = {name: stated for name, stated in target.items() if isinstance(stated, Within)}
+        target = {**target, **{name: stated.normal_std_error for name, stated in widths.items()}}
+    return by_level("target", target, names, math.inf), widths
+
+
+def _plan_for(goal: Target, given: Mapping[str, Any], planned: Callable[..., AdditivePlan]) -> AdditivePlan:
+    """Find the plan with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
     mechanism, epsilon, delta, rho = given["mechanism"], given["epsilon"], given["delta"], given["rho"]
     if epsilon is not None or rho is not None:
         stated_loss(given)  # raises if it is invalid
@@ -215,13 +233,48 @@ def _loss_for(goal: Target, given: Mapping[str, Any]) -> tuple[AdditiveNoise, Pr
         return PrivacyLoss(rho=size) if concentrated else PrivacyLoss(epsilon=size, delta=delta)
 
     noises = noises_for(mechanism, loss_of(1.0))
-    sizes = [(goal.smallest_loss(noise, loss_of), noise) for noise in noises]
-    size, noise = min(sizes, key=lambda found: found[0])
+    sizes = [(*_smallest_loss(goal, noise, loss_of, planned), noise) for noise in noises]
+    size, reached, noise = min(sizes, key=lambda found: found[0])
     stated = epsilon if rho is None else rho
     limit = LARGEST_LOSS if stated is None else stated
     if size > limit:
-        raise goal.out_of_reach(noise, loss_of, size, limit)
-    return noise, loss_of(size if stated is None else stated)
+        raise reached.out_of_reach(noise, loss_of, size, limit)
+    return planned(noise, loss_of(size if stated is None else stated), reached.weights, "worst")
+
+
+def _smallest_loss(
+    goal: Target,
+    noise: AdditiveNoise,
+    loss_of: Callable[[float], PrivacyLoss],
+    planned: Callable[..., AdditivePlan],
+) -> tuple[float, Target]:
+    """Find the smallest epsilon or rho that meets a target, and the standard errors that it amounts to.
+
+    The ratio of a level's largest half width to its standard error hardly depends on the loss. So the
+    standard errors that half widths allow are found in turn with the loss, until they change by less than a
+    thousandth. Then they are lowered together until none is too large, by less than that in most cases.
+    """
+    size, met = goal.smallest_loss(noise, loss_of), []
+    for _ in range(_ROUNDS if goal.widths else 0):
+        if size > LARGEST_LOSS:
+            break
+        plan = planned(noise, loss_of(size), goal.weights, "worst")
+        excess = plan.std_errors / goal.unit / goal.std_errors
+        allowed = goal.std_errors.copy()
+        for level, name in enumerate(goal.names):
+            if name in goal.widths and plan.std_errors[level] > 0:
+                stated = goal.widths[name]
+                excess[level] = plan.largest_half_widths(stated.confidence)[level] / stated.half_width
+                allowed[level] = plan.std_errors[level] / goal.unit / excess[level]
+        worst = np.nanmax(excess)
+        met += [(size, goal)] if worst <= 1 else []
+        settled = np.allclose(allowed, goal.std_errors, 1e-3, 0)
+        if settled and worst <= 1:
+            break
+        lowered = goal.std_errors / worst * (1 - 1e-6)
+        goal = replace(goal, std_errors=lowered if settled else allowed)
+        size = goal.smallest_loss(noise, loss_of)
+    return min(met, key=lambda found: found[0], default=(size, goal))
 
 
 def _require_epsilon(epsilon: float | None) -> None:

@@ -54,9 +54,15 @@ def test_a_plan_for_a_target(files, capsys):
     domain = dpt.Domain.from_frame(pd.read_csv(files / "places.csv", dtype=str), by=["region", "district"])
     planned = dpt.Plan.from_dict(json.loads((files / "plan.json").read_text()), domain)
     assert 20 < planned.to_frame()["std_error"].iloc[-1] <= 25
-    capsys.readouterr()
-    assert main([*plan, "--target", "district"]) == 2
-    assert "`--target` must be LEVEL=NUMBER" in capsys.readouterr().err
+    for stated in ("district=50@95%", "district=50@0.95"):
+        capsys.readouterr()
+        assert main([*plan, "--target", stated, "--confidence", "0.95"]) == 0
+        found = dpt.plan(domain, target={"district": dpt.within(50, confidence=0.95)}, confidence=0.95)
+        assert capsys.readouterr().out == f"{found}\n"
+    for wrong in ("district", "district=50@", "district=50@95", "district=-5@95%", "district=50@0.95%%"):
+        assert main([*plan, "--target", wrong]) == 2
+        printed = capsys.readouterr().err
+        assert "`--target` must be LEVEL=NUMBER" in printed and "county=50@95%" in printed
 
 
 # What is known, what is added up, and what the table shows besides.

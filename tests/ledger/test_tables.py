@@ -17,6 +17,7 @@ from pandas_dptree.errors import ArgumentError, ChargedError, LedgerError, Repea
 from pandas_dptree.ledger import tables
 from pandas_dptree.ledger.tables import kept_output
 from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.table_digest import stated_digest, table_digest
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
 from tests.helpers_ledger import change, create, edited, forked, killed_at, problems
 
@@ -77,7 +78,7 @@ def test_a_repeated_release_returns_what_was_kept(tmp_path, name, monkeypatch):
     second = again(lambda: plan.release(RECORDS.iloc[:0], ledger=opened["patients"], note=f" {NOTE} "))
     assert same(first, second) and same(first, opened.table(3))
     assert opened.head == head == opened.verify() and opened["patients"].spent == spent
-    assert opened.to_frame()["table"].notna().all()
+    assert opened.to_frame()["table"].tolist() == [stated_digest(second)] == [table_digest(second)]
 
 
 def test_a_table_of_an_array_comes_back_as_one(account):

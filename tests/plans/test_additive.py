@@ -98,6 +98,34 @@ def test_the_gap_is_shown_where_it_is_known():
         assert "Gap" not in repr(plan) and "Gap" not in plan._repr_html_()
 
 
+def test_levels_that_are_not_measured_are_said():
+    tree = dpt.Tree.from_branching([3, 4])
+    plan = dpt.plan(tree, epsilon=1.0, split={"level_2": 1.0})
+    for text in (repr(plan), plan._repr_html_()):
+        assert "Not measured; from the levels below: total, level_1." in text
+        assert "inf" not in text and "0.000" not in text
+    assert plan.to_frame()["noise_scale"].tolist()[:2] == [np.inf] * 2
+    known = dpt.plan(tree, epsilon=1.0, known={"total": 9}, split="uniform")
+    assert "Not measured" not in repr(known) and "inf" not in repr(known)
+    domain = dpt.Domain.from_frame(pd.DataFrame({"a": [1, 2]}), by=["a"])
+    joint = dpt.plan_agg(
+        domain, {"n": "count", "x": dpt.sum("x", bounds=(0, 1))}, epsilon=1.0, split={"a": 1.0}
+    )
+    assert "Not measured; from the levels below: total of n, total of x." in repr(joint)
+
+
+def test_with_confidence_a_plan_shows_half_widths():
+    tree = dpt.Tree.from_branching([2, 3])
+    plan = dpt.plan(tree, epsilon=1.0, confidence=0.95)
+    table = plan.to_frame()
+    assert list(table)[-2:] == ["std_error", "half_width"] and "half_width" in repr(plan)
+    assert (1.9 * table["std_error"] < table["half_width"]).all()
+    assert "half_width" not in dpt.plan(tree, epsilon=1.0).to_frame()
+    counts = plan.release(np.full(6, 10**6))
+    widths = ((counts["upper"] - counts["lower"]) / 2).groupby(counts["level"], observed=True).max()
+    assert np.allclose(widths, table["half_width"], atol=1.01)  # the ends are whole numbers
+
+
 def test_the_gap_does_not_depend_on_the_loss():
     gaps = [
         dpt.plan(TREES["ragged"], mechanism="gaussian", **loss).gap

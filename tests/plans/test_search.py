@@ -10,6 +10,7 @@ from pandas_dptree.verbs.domains import domain_of
 from tests.helpers_cases import each
 
 BY = ["region", "district", "clinic"]
+RAGGED = dpt.Tree.from_paths([[0, 0], [1, 0], [1, 1], [2, 0], [2, 1], [2, 2], [2, 3]])
 
 
 @each("loss", [{"epsilon": 1.0, "delta": delta} for delta in (1e-6, 1e-3, 0.1)] + [{"rho": 0.05}])
@@ -70,6 +71,56 @@ def test_a_target_is_met_and_hardly_more(domain, target, options, kind):
         level_weights={name: target.get(name, np.inf) ** -2.0 for name in names},
     )  # fmt: skip
     assert max(less.std_errors[names.index(name)] / wanted for name, wanted in target.items()) > 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"delta": 1e-6, "neighbors": "replace"}, marks=pytest.mark.slow),
+        pytest.param({"mechanism": "gaussian", "known": {"total": 60_000}}, marks=pytest.mark.slow),
+        {"split": "uniform", "column": "cost", "bounds": (0, 500)},
+    ],
+    ids=str,
+)
+def test_a_half_width_is_that_of_the_widest_interval_and_hardly_less(options):
+    confidence = 0.9
+    unit = 500 if "column" in options else 1
+    wanted = {"level_1": 50.0 * unit, "level_2": 40.0 * unit}
+    target = {name: dpt.within(width, confidence=confidence) for name, width in wanted.items()}
+    plan = dpt.plan(RAGGED, target=target, confidence=confidence, **options)
+    reached = dict(zip(plan.level_names, plan.to_frame()["half_width"], strict=True))
+    ratios = [reached[name] / width for name, width in wanted.items()]
+    assert 1 - 2e-3 < max(ratios) <= 1
+
+
+def test_half_widths_of_noisy_counts_are_within_a_count():
+    plan = dpt.plan(RAGGED, target={"level_2": dpt.within(50, confidence=0.95)}, consistency="none")
+    q = np.exp(-1 / plan.unit_noise_scales[-1])
+    outside = 2 * q ** np.arange(49, 53) / (1 + q)  # the probability of at least so much
+    assert outside[2] <= 0.05 < outside[0]  # ± 50 holds, ± 48 does not
+    assert plan.std_errors[-1] < 25.6  # that of normal errors, which is too much here
+
+
+def test_a_half_width_beside_a_standard_error_and_a_stated_loss():
+    tree = dpt.Tree.from_branching([4, 9])
+    target = {"level_1": dpt.within(50, confidence=0.95), "level_2": 25.0}
+    plan = dpt.plan(tree, target=target)
+    assert plan.std_errors[2] == pytest.approx(25, rel=1e-3)
+    assert 49 < plan.largest_half_widths(0.95)[1] <= 50
+    enough = dpt.plan(tree, target=target, epsilon=2 * plan.epsilon)
+    assert enough.epsilon == 2 * plan.epsilon and enough.largest_half_widths(0.95)[1] < 26
+    with pytest.raises(dpt.ArgumentError, match=f"needs epsilon={plan.epsilon:.4g}") as caught:
+        dpt.plan(tree, target=target, epsilon=plan.epsilon / 2)
+    assert "would give about {'level_1': within(100, confidence=0.95), 'level_2': 50.0" in caught.value.hint
+
+
+@each(
+    "width, confidence", [(0, 0.9), (float("inf"), 0.9), ("50", 0.9), (50, 0), (50, 1), (50, 95), (50, True)]
+)
+def test_bad_half_widths(width, confidence):
+    with pytest.raises(dpt.ArgumentError, match=r"within\(50, confidence=0\.95\)"):
+        dpt.within(width, confidence=confidence)
 
 
 def test_targets_that_cannot_be_met_name_one_that_can(domain):

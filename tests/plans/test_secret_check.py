@@ -1,5 +1,8 @@
 """`Plan.secret_check` against brute force, row by row, and where nothing of it may appear."""
 
+import copy
+import pickle
+import traceback
 from collections import Counter
 from decimal import Decimal
 
@@ -8,14 +11,20 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError, CallError
 from pandas_dptree.hierarchy.values import UNKNOWN, key_form
 from pandas_dptree.ingest.units import unit_form
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.running import Origin, Resources
+from pandas_dptree.plans.secret_check import SECRET
 from pandas_dptree.privacy.quantity import COUNT
 from tests.helpers_cases import each
 from tests.helpers_engine_verbs import KEYS, PLACES
 from tests.helpers_engines import ENGINES, odd_records
+from tests.helpers_kinds import PLANS, RECORDS
+from tests.strategies import Hostile, objects
+
+polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
 
 DOMAIN = dpt.Domain.from_frame(PLACES, by=KEYS)
 BOUNDS = {"amount": (0.5, 100.0)}
@@ -184,6 +193,257 @@ def test_counted_and_kept_are_the_sums_of_the_exact_leaves(engine, table, tmp_pa
     assert kept[4] == leaves(bounded, [COUNT], frame())[0].sum()
     all_rows = dpt.plan(DOMAIN, epsilon=1.0, privacy_unit="unit", max_contributions=1000)
     assert all_rows.secret_check(frame()).counted == leaves(all_rows, [COUNT], frame())[0].sum()
+
+
+NEAR = {
+    "501": ("00501", "leading zeros"),
+    " 10001 ": ("10001", "blanks"),
+    "10001.0": ("10001", "decimal point"),
+    "NEW YORK": ("New York", "case"),
+    "new york\t": ("New York", "blanks, case"),
+    501: ("00501", "type, leading zeros"),
+    "7": (7, "type"),
+    "true": (True, "type, case"),
+    "Boston": (None, ""),
+    "County": (None, ""),
+}
+"""Keys of records, the key of the domain that is near, and how the two differ."""
+
+
+def test_near_keys_are_those_of_the_same_column():
+    places = pd.DataFrame(
+        {"zip": ["00501", "10001", "New York", 7, True], "county": ["Boston", *["county"] * 4]}
+    )
+    domain = dpt.Domain.from_frame(places, by=["zip", "county"])
+    frame = pd.DataFrame(
+        {"zip": [key for n, key in enumerate(NEAR, 1) for _ in range(n)], "county": "county"}
+    )
+    keys = dpt.plan(domain, epsilon=1.0).secret_check(frame).keys
+    assert keys["rows"].tolist() == list(range(len(NEAR), 0, -1))
+    found = {row.value: (row.near, row.differ) for row in keys.itertuples()}
+    assert found == NEAR
+    assert all(isinstance(found[key][0], str) == isinstance(near, str) for key, (near, _) in NEAR.items())
+
+
+def test_of_several_near_keys_the_nearest_is_shown():
+    domain = dpt.Domain.from_frame(pd.DataFrame({"x": ["a", "A", "01", "1"]}), by=["x"])
+    keys = dpt.plan(domain, epsilon=1.0).secret_check(pd.DataFrame({"x": ["A ", "01 ", "001"]})).keys
+    assert dict(zip(keys["value"], keys["near"], strict=True)) == {"A ": "A", "01 ": "01", "001": "01"}
+
+
+def test_the_ten_commonest_keys_are_listed():
+    frame = pd.DataFrame(
+        {"state": [f"s{n:02}" for n in range(30) for _ in range(n)], "county": None, "city": None}
+    )
+    keys = dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame).keys
+    assert keys["value"].tolist() == [f"s{n:02}" for n in range(29, 19, -1)]
+    assert keys["rows"].tolist() == list(range(29, 19, -1))
+
+
+def test_structural_zeros_derived_levels_and_short_paths():
+    wards = pd.DataFrame({"ward": ["eye", "labour", "labour", "out"], "sex": ["m", "f", "m", None]})
+    wards["never"] = [False, False, True, False]
+    domain = dpt.Domain.from_frame(wards, by=["ward", "sex"], structural_zeros="never")
+    rows = [
+        ("eye", "m"),
+        ("labour", "m"),
+        ("eye", "f"),
+        ("out", "m"),
+        ("out", None),
+        (None, "m"),
+        ("Out", None),
+    ]
+    check = dpt.plan(domain, epsilon=1.0).secret_check(pd.DataFrame(rows, columns=["ward", "sex"]))
+    assert (check.read, check.counted) == (7, 2)
+    assert [tuple(row) for row in check.dropped.itertuples(index=False)] == [
+        ("the key is missing", "ward", 1),
+        ("the key is not in the domain", "ward", 1),
+        ("the key is in the domain, but not below its parent", "sex", 2),
+        ("the keys are a structural zero", None, 1),
+    ]
+    days = dpt.calendar("day", ["year", "month"], start="2020-01-01", end="2020-12-31")
+    plan = dpt.plan(dpt.derived_domain(days), epsilon=1.0)
+    check = plan.secret_check(pd.DataFrame({"day": ["2020-02-29", "2021-01-01", "29.2.2020", None]}))
+    assert check.dropped.values.tolist() == [
+        ["the key is missing", "day", 1],
+        ["the key is not in the domain", "day", 2],
+    ]
+    assert check.levels["rows"].tolist() == [4, 1, 1]
+    assert set(check.keys["value"]) == {"2021-01-01", "29.2.2020"}
+
+
+def test_private_keys_and_prefixes():
+    regions = dpt.Domain.from_frame(pd.DataFrame({"region": ["n", "s"]}), by=["region"])
+    loss = {"epsilon": 1.0, "delta": 1e-6, "privacy_unit": "who", "max_contributions": 3}
+    frame = pd.DataFrame(
+        {
+            "region": ["n", "n", "s", "N", None, "s"],
+            "shop": ["a", None, b"?", "a", "a", "b"],
+            "ip": ["10.0.0.1", "10.0.0.256", "x", None, "10.0.0.2", "10.0.0.1"],
+            "who": [1, 1, 2, 2, 3, None],
+        },
+        dtype=object,
+    )
+    check = dpt.plan(regions, private_keys=["shop"], **loss).secret_check(frame)
+    assert check.dropped.values.tolist() == [
+        ["the key is missing", "region", 1],
+        ["the key is not in the domain", "region", 1],
+        ["the privacy unit is missing, or cannot be one", "who", 1],
+    ]
+    assert (check.counted, check.levels["rows"].tolist()) == (3, [6, 4, 2])
+    assert check.kept["rows"].tolist() == [2, 3, 3, 3, 3, 3]
+    check = dpt.plan(None, private_keys=["region", "shop"], **loss).secret_check(frame)
+    assert (check.counted, check.levels["rows"].tolist()) == (5, [6, 5, 3])
+    prefixes = dpt.prefixes("ip", bits=[8, 31, 32], notation="ipv4")
+    check = dpt.plan(prefixes, **loss).secret_check(frame)
+    assert check.dropped.values.tolist() == [
+        ["the key is missing", "ip", 1],
+        ["the key is not in the domain", "ip", 2],
+        ["the privacy unit is missing, or cannot be one", "who", 1],
+    ]
+    assert (check.counted, check.levels["rows"].tolist()) == (2, [6, 3, 3, 3])
+
+
+def test_values_outside_the_bounds_of_a_distribution():
+    plan = dpt.plan_distribution("x", bounds=(0, 10), bins=5, epsilon=1.0)
+    frame = pd.DataFrame({"x": [-1e-300, 0, 10, 10.000001, np.inf, None, "x"]}, dtype=object)
+    check = plan.secret_check(frame)
+    assert check.clipped.values.tolist() == [["x", 0.0, 10.0, 1, 2, 2]]
+    assert (check.read, check.counted) == (7, 5)
+    assert check.dropped.values.tolist() == [
+        ["the value is missing", "x", 1],
+        ["the value cannot be read", "x", 1],
+    ]
+    days = ["1600-01-01", "2019-12-31T23:59:59", "2020-01-01", "2021-01-01", "2021-01-02", "NaT"]
+    days = pd.Series(np.array(days, dtype="M8[s]"))
+    plan = dpt.plan_distribution(
+        "x", bounds=(pd.Timestamp("2020-01-01"), pd.Timestamp("2021-01-01")), bins=4, epsilon=1.0
+    )
+    for frame in (pd.DataFrame({"x": days}), pd.DataFrame({"x": days.astype(object)})):
+        assert plan.secret_check(frame).clipped[["below", "above", "missing"]].values.tolist() == [[2, 1, 1]]
+
+
+@each("name", PLANS)
+def test_each_kind_of_plan_counts_all_that_fits(name):
+    records = RECORDS.dropna()
+    check = PLANS[name].secret_check(records)
+    assert check.read == check.counted == len(records) > 3000
+    assert check.levels["rows"].eq(len(records)).all()
+    assert len(check.dropped) == len(check.keys) == 0
+
+
+def test_no_records_and_no_units():
+    frame = pd.DataFrame({name: pd.Series([], dtype=object) for name in [*KEYS, "unit", "amount"]})
+    check = MEANS.secret_check(frame)
+    assert (check.read, check.counted, check.kept["rows"].sum(), check.clipped["below"].sum()) == (0, 0, 0, 0)
+    assert check.levels["rows"].tolist() == [0, 0, 0, 0]
+
+
+def test_batches_and_buckets_do_not_matter(table, expected, monkeypatch, tmp_path):
+    """With a temporary file of rows, which is gone afterwards."""
+    monkeypatch.setattr("pandas_dptree.ingest.spill._IN_MEMORY", 0)
+    monkeypatch.setattr("pandas_dptree.ingest.reading._FEW_ROWS", 0)
+    (tmp_path / "rows").mkdir()
+    check = MEANS.secret_check(table.to_reader(max_chunksize=7), temp_folder=tmp_path / "rows")
+    assert numbers_of(check, MEANS.level_names) == without_keys(expected)
+    assert list((tmp_path / "rows").iterdir()) == []
+
+
+def test_only_so_many_keys_are_held(monkeypatch):
+    monkeypatch.setattr("pandas_dptree.ingest.secret_check._MOST_KEYS", 20)
+    frame = pd.DataFrame(
+        {"state": ["often"] * 50 + [f"s{n}" for n in range(100)], "county": None, "city": None}
+    )
+    check = dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame)
+    assert check.incomplete == ("state",)
+    assert check.keys.iloc[0, :3].tolist() == ["state", "often", 50]
+    assert check.dropped.values.tolist() == [["the key is not in the domain", "state", 150]]
+    assert "may be too few: ['state']" in check.to_text()
+    assert dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame.head(60)).incomplete == ()
+
+
+def test_it_says_that_it_is_secret_and_is_neither_pickled_nor_copied(table):
+    check = MEANS.secret_check(table)
+    assert check.to_text() == repr(check) == str(check)
+    assert check.to_text().splitlines()[0] == SECRET
+    assert check._repr_html_().startswith(f"<p><strong>{SECRET}</strong></p>")
+    assert SECRET == "SECRET: publish nothing of this, and do not choose epsilon by it"
+    for keep in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(CallError, match="cannot be pickled or copied"):
+            keep(check)
+
+
+def test_a_text_from_records_is_escaped():
+    states = pd.Series(["<b>x</b>", "\x1b[2J\nSECRET", "\ud800"], dtype=object)
+    frame = pd.DataFrame({"state": states, "county": None, "city": None})
+    check = dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame)
+    assert check.to_text().replace("\n", "").isprintable()
+    assert "<b>" not in check._repr_html_()
+    assert len(check.keys) == 3
+
+
+def test_what_a_release_refuses_is_refused_in_the_same_words(table):
+    for plan, records in [
+        (MEANS, table.drop_columns(["unit"])),
+        (MEANS, 3),
+        (MEANS, RECORDS),
+        (dpt.plan(dpt.Tree.from_branching([2]), epsilon=1.0), RECORDS),
+        (dpt.plan_distribution("at", bounds=(0, 1), bins=2, epsilon=1.0), table),
+    ]:
+        with pytest.raises(ArgumentError) as of_release:
+            plan.release(records)
+        with pytest.raises(ArgumentError) as of_check:
+            plan.secret_check(records)
+        assert str(of_check.value) == str(of_release.value)
+    with pytest.raises(ArgumentError, match="holds counts, not records"):
+        dpt.plan(DOMAIN, epsilon=1.0).secret_check(np.zeros(DOMAIN.tree.n_leaves, dtype=int))
+    with pytest.raises(ArgumentError, match="temp_folder"):
+        MEANS.secret_check(table, temp_folder="no such folder")
+
+
+PLANTED = "planted value 4711"
+
+
+def planted_frames():
+    """Records with a planted text in every column, in engines that fail midway and in those that do not."""
+    columns = {name: [PLANTED, "State 01", None] for name in KEYS}
+    frame = pd.DataFrame({**columns, "unit": [PLANTED, "u", PLANTED], "amount": [PLANTED, "1", "2"]})
+    yield frame, False
+    table = pyarrow.Table.from_pandas(frame)
+
+    def batches():
+        yield table.to_batches()[0]
+        raise ValueError(PLANTED)
+
+    yield pyarrow.RecordBatchReader.from_batches(table.schema, batches()), True
+    yield polars.from_pandas(frame).lazy().select(polars.all().map_batches(failing)), True
+    yield frame.assign(county=objects([Hostile(), PLANTED, None])), False
+
+
+def failing(_):
+    raise ValueError(PLANTED)
+
+
+def test_planted_values_appear_in_the_check_alone(caplog, capfd, recwarn, tmp_path):
+    before = repr(MEANS), MEANS.to_dict(), set(vars(MEANS)), {**MEANS._content}
+    (tmp_path / "rows").mkdir()
+    caplog.set_level(0)
+    shown = 0
+    for frame, fails in planted_frames():
+        try:
+            check = MEANS.secret_check(frame, temp_folder=tmp_path / "rows")
+            shown += PLANTED in check.to_text()
+            assert not fails
+        except dpt.DPTreeError as error:
+            told = "".join(traceback.format_exception(error))
+            assert fails and PLANTED not in told
+            assert error.__cause__ is None and error.__context__ is None
+    assert shown == 2  # of the frames that can be read
+    assert before == (repr(MEANS), MEANS.to_dict(), set(vars(MEANS)), {**MEANS._content})
+    printed = capfd.readouterr()
+    said = [caplog.text, printed.out, printed.err, *(str(each.message) for each in recwarn)]
+    assert not any(PLANTED in each for each in said)
+    assert list((tmp_path / "rows").iterdir()) == []
 
 
 # Last, since the cluster stays until the end of the module.
