@@ -104,6 +104,10 @@ def _header(stream: IO[bytes], argument: str) -> list[str]:
     return names
 
 
+_BINARY = {b"PAR1": "a Parquet file", b"\x1f\x8b": "a compressed file", b"PK": "a workbook or an archive"}
+"""How files of other kinds begin, which lack the ending that tells so."""
+
+
 def _split(
     lines: Iterable[bytes], argument: str | None, *, first: int = 1, most: int = -1, width: int | None = None
 ) -> Iterator[list[str]]:
@@ -121,7 +125,11 @@ def _split(
             text, is_utf8 = line.decode("utf-8"), True
         except UnicodeDecodeError:
             if argument is not None:
-                raise _unreadable(argument, number, "it is not UTF-8", "save the file as UTF-8.") from None
+                what = next(
+                    (kind for start, kind in _BINARY.items() if number == 1 and line.startswith(start)), ""
+                )
+                hint = f"it is {what}: name it as one." if what else "save the file as UTF-8."
+                raise _unreadable(argument, number, "it is not UTF-8", hint) from None
             text, is_utf8 = line.decode("latin-1"), False  # one character per byte
         try:
             if argument is None and '"' not in text:

@@ -131,6 +131,7 @@ def _kind(path: str, place: str) -> str:
     for suffix, kind in KINDS.items():
         if path.lower().endswith(suffix):
             return kind
-    raise ArgumentError(
-        "records", f"is a file of unknown type: {place}.", hint="use .csv, .csv.gz, .parquet or .duckdb."
+    hint = "use .csv, .csv.gz, .parquet or .duckdb" + (
+        "; standard input is not read." if path == "-" else "."
     )
+    raise ArgumentError("records", f"is a file of unknown type: {place}.", hint=hint)

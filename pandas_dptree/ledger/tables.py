@@ -73,7 +73,7 @@ def packed(outputs: Mapping[Charge, Output]) -> list[Stored]:
     """Convert outputs to bytes."""
     result = []
     for charge, output in outputs.items():
-        data = to_bytes(output.table, output.linear)
+        data = to_bytes({"table": output.table, "plan": output.plan}, output.linear)
         stored = hashlib.sha256(data).hexdigest()
         table = stated_digest(output.table) or table_digest(output.table)
         result.append(Stored(charge=charge.number, table=table, stored=stored, data=data))
@@ -139,8 +139,8 @@ def kept_output(connection: sqlite3.Connection, ledger: Path, charge: int) -> Ou
             hint="restore it from a backup, with the folder beside the ledger; ledger.verify() checks both. "
             "To release it once more, at the full cost, pass allow_repeat=True.",
         )
-    table, linear = from_bytes(_beside(ledger, content["stored"]).read_bytes() if data is None else data)
-    return Output(table=table, linear=linear)
+    whole, linear = from_bytes(_beside(ledger, content["stored"]).read_bytes() if data is None else data)
+    return Output(**whole, linear=linear)
 
 
 def has_table(connection: sqlite3.Connection, charge: int) -> bool:

@@ -44,6 +44,9 @@ class Costed(Protocol):
     def privacy_unit(self) -> Hashable | None:
         """The column that identifies whom to protect; None if each row is a unit of its own."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Serialize the plan as plain JSON."""
+
 
 Chargeables = Mapping[Hashable, Costed]
 """The plans of releases that are charged together, by the names of their tables."""
@@ -71,13 +74,14 @@ class Charge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What a charge was for: the released table, and the linear estimates behind it.
+    """What a charge was for: the released table, the linear estimates behind it, and the plan as JSON text.
 
     `linear` has an array per level for each quantity, in the order of the nodes, unless the table shows them.
     """
 
     table: Any
     linear: Mapping[str, Sequence[npt.NDArray[Any]]]
+    plan: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

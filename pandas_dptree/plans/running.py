@@ -16,6 +16,7 @@ depends on the records. (So does the time of a script's next release, which is r
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -175,7 +176,9 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     released = next(iter(tables.values())) if len(tables) == 1 else tables
     if account is not None and charges:
         outputs = {
-            charges[names[name]]: Output(table=each.table, linear=each.linear)
+            charges[names[name]]: Output(
+                table=each.table, linear=each.linear, plan=json.dumps(releases[name].plan.to_dict())
+            )
             for name, each in outcomes.items()
         }
         _keep(account, outputs, released)

@@ -308,6 +308,8 @@ def test_headers(head):
         (b'k,l,"secret\nthing"\na,x,1\n', "rows.csv", "at line 1: a quote is not closed"),
         ("k,l,größe\na,x,1\n".encode("latin-1"), "rows.csv", "at line 1: it is not UTF-8"),
         ("k,l\na,x\n".encode("utf-16"), "rows.csv", "at line 1: it is not UTF-8"),
+        (b"PAR1\x15\x04\xf5", "rows.csv", "it is a Parquet file"),
+        (gzip.compress(b"k,l\na,secret\n", mtime=0), "rows.csv", "it is a compressed file"),
         (gzip.compress(b"k,l\n" + b"a,x\n" * 999, mtime=0)[:-9], "rows.csv.gz", "cannot be read from"),
         (gzip.compress(b"k,l\n" + b"a,x\n" * 999, mtime=0)[:-9] + b"secret", "rows.csv.gz", "cannot be read"),
         (gzip.compress(b"k,l\na,x\n", mtime=0) + b"secret", "rows.csv.gz", "cannot be read from"),

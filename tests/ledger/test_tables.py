@@ -1,5 +1,6 @@
 """Released tables that a ledger keeps, and returns when the release is repeated."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -97,7 +98,9 @@ def test_a_table_of_an_array_comes_back_as_one(account):
 def test_linear_estimates_are_kept(account, plan):
     table = plan.release(RECORDS, ledger=account, note=NOTE)
     with account._store.reading() as connection:
-        linear = kept_output(connection, account._store.path, 3).linear
+        kept = kept_output(connection, account._store.path, 3)
+    linear = kept.linear
+    assert dpt.Plan.from_dict(json.loads(kept.plan), DOMAIN).digest == plan.digest
     assert list(linear) == ["count"] and [len(each) for each in linear["count"]] == [*plan.tree.level_sizes]
     for above, below in zip(linear["count"][:-1], linear["count"][1:], strict=True):
         assert above.sum() == pytest.approx(below.sum())
