@@ -50,7 +50,7 @@ def order_meant(domain: Domain) -> tuple[Hashable, ...]:
     def follows(finer: int, coarser: int) -> bool:
         """Whether each key has one of a second key beside it, and those have several of it."""
         paths = np.unique(np.stack([leaves[finer], leaves[coarser]]), axis=1)
-        return paths.shape[1] == len(np.unique(paths[0])) > len(np.unique(paths[1]))
+        return bool(paths.shape[1] == len(np.unique(paths[0])) > len(np.unique(paths[1])))
 
     below = {pair for pair in permutations(range(len(leaves)), 2) if follows(*pair)}
     order: list[int] = []
