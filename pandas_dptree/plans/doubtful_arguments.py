@@ -14,6 +14,9 @@ from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 
 __all__ = ["known_total", "order_meant", "warn_of_arguments"]
 
+_FEWEST = 8
+"""So many nodes with one child each are no coincidence, if every second one shares it."""
+
 
 def warn_of_arguments(loss: PrivacyLoss, hierarchy: object, total: int | None = None) -> None:
     """Warn of a loss that protects nobody, also of so many records, and of keys in the wrong order."""
@@ -65,4 +68,4 @@ def _is_coarser(domain: Domain, place: int) -> bool:
     if domain.tree.child_counts[place].max() > 1:
         return False
     shown = domain.codes[place][domain.codes[place] >= 0]
-    return bool(1 < len(np.unique(shown)) < len(shown))
+    return bool(_FEWEST <= len(shown) >= 2 * len(np.unique(shown)) > 2)
