@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from os import PathLike
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pandas as pd
 
@@ -22,6 +22,9 @@ from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Ru
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs import distributions, record_plans, tables
 from pandas_dptree.verbs.domains import released_domain
+
+if TYPE_CHECKING:
+    from pandas_dptree.ledger.book import Ledger
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
@@ -153,6 +156,7 @@ class DataFrameAccessor:
         columns: Hashable | list[Hashable] | None = None,
         max_rows: int | None = 2_000,
         plan: Plan[Any] | None = None,
+        ledger: Ledger | None = None,
     ) -> str | None:
         """Format a released table as a self-contained page to print, with its protection in words.
 
@@ -177,6 +181,10 @@ class DataFrameAccessor:
         plan : Plan, optional
             The plan by which the table was released, for a table that has lost its ``attrs``. Whether it is
             that plan cannot be checked then. A table that states another plan is refused.
+        ledger : Ledger, optional
+            The ledger that the release was charged to. If the table is not the one that it keeps, the page
+            says whether rows were selected or values changed. Without it, the page says only that it is not
+            the whole released table, if the digest that the table states tells so.
 
         Returns
         -------
@@ -186,8 +194,8 @@ class DataFrameAccessor:
         Raises
         ------
         ArgumentError
-            If the frame is not a released table or lacks the columns, `plan` is not its plan, or the file
-            cannot be written.
+            If the frame is not a released table or lacks the columns, `plan` or `ledger` are not those of
+            the table, or the file cannot be written.
         MissingExtraError
             If great_tables is not installed.
 
@@ -198,7 +206,9 @@ class DataFrameAccessor:
         >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
         >>> counts.dp.to_html("report.html", title="Where they live")  # doctest: +SKIP
         """
-        page = report_page(self._data, title=title, columns=columns, max_rows=max_rows, plan=plan)
+        page = report_page(
+            self._data, title=title, columns=columns, max_rows=max_rows, plan=plan, ledger=ledger
+        )
         if path is None:
             return page
         write_page(page, path)

@@ -16,7 +16,7 @@ from pandas_dptree.mechanisms.arguments import whole_number
 from pandas_dptree.output.html_page import check_title, html_page
 from pandas_dptree.output.protection import UNKNOWN_SOURCE, joined, objections, statement, undercount
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
-from pandas_dptree.output.table_digest import alteration
+from pandas_dptree.output.table_digest import Keeper, alteration
 
 __all__ = ["report_page"]
 
@@ -28,6 +28,7 @@ def report_page(
     columns: Hashable | list[Hashable] | None,
     max_rows: int | None,
     plan: Described | None = None,
+    ledger: Keeper | None = None,
 ) -> str:
     """Make a page: see `DataFrame.dp.to_html`."""
     check_title(title)
@@ -50,7 +51,9 @@ def report_page(
     body = [
         f'<p class="notes">{escape(_describe_left_out(left_out))}</p>' if left_out else "",
         *(f'<p class="warning">{escape(line)}</p>' for line in objections(provenance)),
-        f'<p class="warning">This is {escape(altered)}.</p>' if (altered := alteration(table)) else "",
+        f'<p class="warning">This is {escape(altered)}.</p>'
+        if (altered := alteration(table, ledger))
+        else "",
         f"<p>{escape(missing)}</p>" if (missing := undercount(provenance)) else "",
         _table(released, values, rows, provenance),
         '<div class="notes">',

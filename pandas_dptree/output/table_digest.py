@@ -12,22 +12,23 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
+from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.output.column_types import Cells, encode, names_as_text, numbered_text, printable
 
-__all__ = ["alteration", "state_digest", "stated_digest", "table_digest"]
+__all__ = ["Keeper", "alteration", "state_digest", "stated_digest", "table_digest"]
 
 Table = TypeVar("Table", bound=Any)
 
-_ALTERED: Final = (
-    "not the whole released table: rows were selected or moved, or values were changed, after the release"
-)
+_ALTERED: Final = "not the whole released table"
+_SELECTED: Final = "rows were selected or moved; their values are those of the release"
+_CHANGED: Final = "values were changed after the release"
 _KEY: Final = "table_digest"
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
@@ -77,10 +78,57 @@ def stated_digest(released: Any) -> str | None:
     return digest if isinstance(digest, str) else None
 
 
-def alteration(table: Any) -> str:
-    """Say that a table has other values than those with which it was released; nothing if it states none."""
+@runtime_checkable
+class Keeper(Protocol):
+    """A ledger that keeps what was released."""
+
+    def table(self, charge: int) -> Any:
+        """Return the table that was released for a charge."""
+
+
+def alteration(table: Any, ledger: Keeper | None = None) -> str:
+    """Say that a table has other values than its release; nothing if it has not, or states no digest.
+
+    With the ledger, the table is compared with the one that was kept, and the change is named.
+    """
+    if ledger is not None and isinstance(whole := _kept(table, ledger), pd.DataFrame):
+        if table_digest(table) == table_digest(whole):
+            return ""
+        return f"{_ALTERED}: {_SELECTED if _has_rows(whole, table) else _CHANGED}"
     digest = stated_digest(table)
-    return "" if digest is None or digest == table_digest(table) else _ALTERED
+    altered = digest is not None and digest != table_digest(table)
+    return f"{_ALTERED}: rows were selected or moved, or {_CHANGED}" if altered else ""
+
+
+def _kept(table: Any, ledger: Keeper) -> Any:
+    """Return the table that was released for the charge that a table states."""
+    stated = table.attrs.get("dp")
+    charge = stated.get("ledger") if isinstance(stated, dict) else None
+    if not isinstance(ledger, Keeper) or not isinstance(charge, dict):
+        raise ArgumentError(
+            "ledger",
+            "must be the ledger that the release was charged to, as the table states."
+            if isinstance(ledger, Keeper)
+            else f"must be a ledger, not {kind_of_object(ledger)}.",
+            hint='for example dpt.Ledger.open("budget.sqlite"); or leave it out.',
+        )
+    whole = ledger.table(charge.get("charge", 0))
+    if not isinstance(whole, pd.DataFrame) or whole.attrs["dp"].get("ledger") == charge:
+        return whole
+    raise ArgumentError(
+        "ledger",
+        "is not the one that the release was charged to: its charge has another digest.",
+        hint="open the ledger of this release, or leave it out.",
+    )
+
+
+def _has_rows(whole: pd.DataFrame, table: pd.DataFrame) -> bool:
+    """Whether a table has each row of another one, in the columns of that one."""
+
+    def rows(of: pd.DataFrame) -> set[tuple[str | None, ...]]:
+        return set(zip(*(_cells(of[name]) for name in table.columns), strict=True))
+
+    return {*table.columns} <= {*whole.columns} and rows(table) <= rows(whole)
 
 
 def _columns(released: Any) -> Iterator[tuple[pd.Series, Any]]:

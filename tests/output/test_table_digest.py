@@ -14,6 +14,7 @@ from tests.helpers_arrays import visits_of_the_world
 from tests.helpers_cases import each
 from tests.helpers_files import SUFFIXES, column
 from tests.helpers_kinds import PLANS, RECORDS, REGIONS
+from tests.helpers_ledger import create
 from tests.helpers_random import rng
 from tests.strategies import objects
 
@@ -182,6 +183,40 @@ def test_edited_tables_are_seen_on_pages():
     old = counts.copy()
     del old.attrs["dp"]["table_digest"]
     assert not alteration(old) and not alteration(EDITS[0](old))
+
+
+@pytest.fixture
+def charged(tmp_path):
+    """A table and the ledger that keeps it."""
+    with create(tmp_path, privacy_unit=dpt.ROWS) as ledger:
+        yield PLANS["AdditivePlan"].release(RECORDS, ledger=ledger["patients"], note="one"), ledger
+
+
+def test_the_ledger_tells_selected_rows_from_changed_values(charged):
+    pytest.importorskip("great_tables")
+    counts, ledger = charged
+    assert "not the whole" not in counts.dp.to_html(ledger=ledger)
+    for edit, words in [
+        (EDITS[0], "values were changed after the release."),
+        (EDITS[1], "rows were selected or moved; their values are those of the release."),
+        (EDITS[2], "rows were selected or moved; their values are those of the release."),
+    ]:
+        table = edit(counts)
+        table.attrs["dp"]["table_digest"] = table_digest(table)  # as a forger would
+        assert not alteration(table)
+        assert f"This is not the whole released table: {words}" in table.dp.to_html(ledger=ledger)
+
+
+def test_ledgers_that_are_not_those_of_the_table(charged, tmp_path):
+    counts, ledger = charged
+    with pytest.raises(dpt.ArgumentError, match="must be a ledger, not a str"):
+        alteration(counts, "budget.sqlite")
+    with pytest.raises(dpt.ArgumentError, match="as the table states"):
+        alteration(PLANS["AdditivePlan"].release(RECORDS), ledger)
+    with create(tmp_path, "other.sqlite", privacy_unit=dpt.ROWS) as other:
+        PLANS["AdditivePlan"].release(RECORDS, ledger=other["patients"], note="one")
+        with pytest.raises(dpt.ArgumentError, match="its charge has another digest"):
+            alteration(counts, other)
 
 
 def test_edited_distributions_are_seen():
