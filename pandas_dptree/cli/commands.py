@@ -322,7 +322,8 @@ def _records_of(plan: Plan[Any], arguments: argparse.Namespace) -> Any:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    noted = [] if arguments.digest is None else ["--digest", arguments.digest]
+    given = {"--digest": arguments.digest, "--ledger-digest": arguments.ledger_digest}
+    noted = [part for flag, digest in given.items() if digest is not None for part in (flag, digest)]
     return verify.main([*noted, "--", arguments.plan, arguments.table])
 
 
