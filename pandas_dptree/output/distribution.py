@@ -12,11 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError, quote, warn
 from pandas_dptree.estimation.monotone import consistent_cdfs
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
+from pandas_dptree.output.doubtful_tables import (
+    WIDEST_END,
+    Doubt,
+    Level,
+    quantiles_at_bounds,
+    wide_intervals,
+)
+from pandas_dptree.output.empty_tables import FEWEST, Totals, may_be_noise
 from pandas_dptree.output.plots import plot_cumulative
 from pandas_dptree.output.table_digest import alteration, state_digest
 
@@ -228,7 +236,43 @@ class Distribution:
             "upper": np.minimum(last + 1, self.bins.n_bins),
         }
         columns = {name: self.bins.values_at(each.reshape(-1)) for name, each in places.items()}
-        return self._table(columns, pd.Index(share, name="q"))
+        table = self._table(columns, pd.Index(share, name="q"))
+        for doubt in self._doubts(share, (first == 0) & (last + 1 >= self.bins.n_bins)):
+            warn(doubt.fact, hint=doubt.hint, released=table)
+        return table
+
+    @property
+    def _all_records(self) -> slice:
+        """The groups of the first level, which together hold all records."""
+        one_level = self.groups is None or (self.groups["level"] == self.groups["level"].iloc[0]).all()
+        return slice(None) if one_level else slice(1)
+
+    @property
+    def _totals(self) -> Totals:
+        """The totals of `_all_records`, except public ones, with three standard errors."""
+        first, last = np.array([0]), np.array([self.bins.n_bins])
+        variance = float(self.strategy.range_variances(first, last, known_total=False)[0])
+        unknown = self.totals[self._all_records] < 0
+        return {"count": (self.cumulative[self._all_records, -1][unknown], FEWEST * np.sqrt(variance))}
+
+    def _doubts(self, share: FloatArray, wide: npt.NDArray[np.bool_]) -> list[Doubt]:
+        """Say where quantiles are at the bounds, or have intervals from bound to bound (`wide`)."""
+        shown, noise = self._totals["count"]
+        inner = (share > 0) & (share < 1)
+        if not inner.any() or np.sum(shown) <= may_be_noise(shown, noise):
+            return []  # of an empty table the release says so
+        n, edges = self.bins.n_bins, self.bins.edges
+        levels = np.zeros(len(wide)) if self.groups is None else self.groups["level"]
+        of_level, _ = pd.factorize(levels)
+        doubts = wide_intervals(self.bins.column, np.all(wide[:, inner], axis=1), of_level)
+        ends = np.diff(edges)[[0, -1]] / (edges[-1] - edges[0])
+        if doubts or max(ends.tolist()) > WIDEST_END:
+            return doubts
+        starts = np.array([0, n - 1, 1, n - 2, 0])  # the ends, the bins beside them, and all
+        stops = np.array([1, n, 2, n - 1, n])
+        sums = np.insert(self.estimates, 0, 0, axis=1)
+        ranges = Level(sums[:, stops] - sums[:, starts], self._range_errors(starts, stops) ** 2)
+        return quantiles_at_bounds(self.bins.column, share[inner], ranges)
 
     def plot(self, group: Any = None, *, confidence: float | None = 0.95, ax: Axes | None = None) -> Axes:
         """Draw the cumulative counts of a group as steps, and a simultaneous band of what was counted.

@@ -32,7 +32,10 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.stated_counts import NameOf
 
-__all__ = ["Doubt", "Level", "contradictions", "empty_values", "mostly_noise", "noise_reach"]
+__all__ = [
+    "WIDEST_END", "Doubt", "Level", "contradictions", "empty_values", "mostly_noise", "noise_reach",
+    "quantiles_at_bounds", "wide_intervals",
+]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,7 +43,16 @@ _FALSE_ALARMS = 1e-3
 """The most tables in which noise alone may cause a warning."""
 
 _RARE = 0.1
-"""A value with at least this part of what others typically hold is not rare."""
+"""A value with at least this part of what others typically hold under the same parents is not rare."""
+
+_RARE_AT_FIRST = 0.01
+"""The same for the first key, whose values have one parent: their sizes often differ."""
+
+WIDEST_END = 0.05
+"""The widest bin at a bound, as a part of the range, in which quantiles are not expected."""
+
+_SPIKE = 3
+"""How many times as many values a bin at a bound must have as that beside it."""
 
 
 class Doubt(NamedTuple):
@@ -76,8 +88,8 @@ def empty_values(domain: Domain, levels: Sequence[Level]) -> list[Doubt]:
     """Find values of keys with next to nothing in them under all parents, while other values have more.
 
     Compared are the values that most parents have as a child. Doubtful are those whose sum is within the
-    noise, if a tenth of what half of the others hold would be twice the noise, and not more than two thirds
-    are that small. Derived keys have no other codes.
+    noise, if a tenth (of the first key a hundredth) of what half of the others hold would be twice the noise,
+    and not more than two thirds are that small. Derived keys have no other codes.
 
     The estimates may be those of several parallel trees.
     """
@@ -94,7 +106,8 @@ def empty_values(domain: Domain, levels: Sequence[Level]) -> list[Doubt]:
         others = np.sort((total / nodes)[~low])
         if not len(others) or len(others) * 2 < np.count_nonzero(low):
             continue
-        rare = codes[low & (_RARE * others[len(others) // 2] * nodes >= 2 * noise)]
+        part = _RARE if key != domain.by[0] else _RARE_AT_FIRST
+        rare = codes[low & (part * others[len(others) // 2] * nodes >= 2 * noise)]
         if len(rare):
             labels = domain.labels[domain.by.index(key)].take(rare[: MOST_ENTRIES + 1])
             values = listed(labels.tolist())
@@ -177,18 +190,20 @@ def mostly_noise(name: Hashable, levels: Sequence[Level], hint: str) -> list[Dou
     r"""Find a table in which the values of no level below the total are larger than their noise.
 
     Of a level with estimates x and variances v, the mean of :math:`x^2` is about :math:`2 v` if its values
-    are as large as their standard errors. More is allowed for chance, where there are few nodes.
+    are as large as their standard errors. More is allowed for chance, where there are few nodes. Estimates
+    that are missing (nan) are noise.
     """
     compared = False
     for estimates, folded in levels[1:] or levels:
         variances = np.broadcast_to(folded, estimates.shape)
         unknown = (variances > 0) & np.isfinite(variances)
         if not unknown.any():
+            compared |= bool(np.isnan(estimates).any())
             continue
         largest = variances[unknown].max()
         noise, squares = variances[unknown] / largest, estimates[unknown] ** 2 / largest
         n_equal = noise.sum() ** 2 / (noise**2).sum()
-        if squares.sum() > noise.sum() * (2 + 6 / math.sqrt(n_equal)):
+        if squares.sum() > noise.sum() * (2 + 3 / math.sqrt(n_equal)):
             return []
         compared = True
     fact = (
@@ -196,3 +211,54 @@ def mostly_noise(name: Hashable, levels: Sequence[Level], hint: str) -> list[Dou
         f"{quote(name)} larger than their standard errors."
     )
     return [Doubt(fact, hint)] if compared else []
+
+
+def quantiles_at_bounds(column: Hashable, levels: FloatArray, ranges: Level) -> list[Doubt]:
+    r"""Find quantiles that certainly lie in the first or the last bin, where that is a spike.
+
+    `levels` are between 0 and 1. `ranges` has for each group the first and the last bin, those beside them,
+    and all values. A quantile with a part p of all N values on its outer side lies in an outermost bin that
+    holds R if :math:`R > p N`. The standard error of :math:`R - p N` is at most the sum of both.
+    """
+    parts = (slice(0, 2), slice(2, 4), slice(4, 5))
+    ends, beside, total = (ranges.estimates[:, None, part] for part in parts)
+    errors, errors_beside, error = (np.sqrt(ranges.variances)[:, None, part] for part in parts)
+    beyond = np.stack([levels, 1 - levels], axis=1)  # the first bin, and the last
+    reach = noise_reach(2 * ends.size * len(levels))
+    spike = ends - _SPIKE * beside > reach * (errors + _SPIKE * errors_beside)
+    within = spike & (ends - beyond * total > reach * (errors + beyond * error))
+    doubts = []
+    for end, (place, values) in enumerate([("first", "smaller"), ("last", "larger")]):
+        n_groups = np.count_nonzero(within[:, :, end].any(axis=1))
+        if n_groups:
+            found = listed(levels[within[:, :, end].any(axis=0)].tolist())
+            groups = f" in {n_groups} of {len(within)} groups" if len(within) > 1 else ""
+            doubts.append(
+                Doubt(
+                    f"Quantiles of {quote(column)} lie in the {place} bin, at the bound: {found}{groups}.",
+                    f"choose wider bounds if many values are {values}, which count as the bound; or "
+                    "tighter ones, or more bins, if one holds nearly all. Many may really equal the bound.",
+                )
+            )
+    return doubts
+
+
+def wide_intervals(
+    column: Hashable, wide: npt.NDArray[np.bool_], of_level: npt.NDArray[np.intp]
+) -> list[Doubt]:
+    """Find quantiles whose intervals reach from bound to bound, in most groups of each level below the first.
+
+    `of_level` has the number of each group's level. If there is only one level, that is meant.
+    """
+    levels = np.unique(of_level)
+    below = levels[1:] if len(levels) > 1 else levels
+    if any(wide[of_level == level].mean() <= 0.5 for level in below):
+        return []
+    where = " in most groups of every level" if len(wide) > 1 else ""
+    return [
+        Doubt(
+            f"The released table is mostly noise: the intervals of quantiles of {quote(column)} are as wide "
+            f"as its bounds{where}.",
+            "choose fewer or larger groups, a smaller max_contributions or a larger privacy loss.",
+        )
+    ]

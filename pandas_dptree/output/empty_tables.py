@@ -19,15 +19,14 @@ import numpy.typing as npt
 from pandas_dptree.errors import quote, warn
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import Derived
-from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.privacy.quantity import Quantity
 
-__all__ = ["Totals", "totals_of", "totals_of_groups", "usual_causes", "warn_if_empty"]
+__all__ = ["FEWEST", "Totals", "may_be_noise", "totals_of", "usual_causes", "warn_if_empty"]
 
 Totals = Mapping[Hashable, tuple[npt.ArrayLike, float]]
 """By name, a quantity's total, or those of parallel trees, and how large the noise of one may be."""
 
-_FEWEST = 3.0
+FEWEST = 3.0
 """Standard errors: the noise of one total exceeds this many in fewer than one release in a hundred."""
 
 _KEYS_MISSED = (
@@ -40,22 +39,29 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> bool:
 
     `released` is the table, which the warning also holds; `causes` is from `usual_causes`. A total without
     noise is public beforehand, and is ignored.
+    """
+    empty = []
+    for name, (shown, noise) in totals.items():
+        total, most = float(np.sum(shown)), may_be_noise(shown, noise)
+        if total <= most:
+            empty.append(f"the total of {quote(name)} is {total:.6g}, and up to {most:.3g} may be noise")
+    if empty:
+        warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
+    return bool(empty)
+
+
+def may_be_noise(shown: npt.ArrayLike, noise: float) -> float:
+    r"""Return how large the sum of totals may be if they are noise alone: -inf for public ones.
 
     The totals of n parallel trees are added up, and their noise is :math:`\sqrt n` times that of one. If the
     table shows 0 for a negative total, that of an empty tree has a mean of 0.4 standard errors and a standard
     deviation of 0.58. So if no total is negative, the sum is compared with that, too.
     """
-    empty = []
-    for name, (shown, noise) in totals.items():
-        total, n = float(np.sum(shown)), np.size(shown)
-        most = noise * np.sqrt(n)
-        if np.min(shown, initial=0) >= 0:
-            most = max(most, noise / _FEWEST * (0.4 * n + _FEWEST * 0.58 * np.sqrt(n)))
-        if n and 0 < most and total <= most:
-            empty.append(f"the total of {quote(name)} is {total:.6g}, and up to {most:.3g} may be noise")
-    if empty:
-        warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
-    return bool(empty)
+    n = np.size(shown)
+    most = noise * np.sqrt(n)
+    if np.min(shown, initial=0) >= 0:
+        most = max(most, noise / FEWEST * (0.4 * n + FEWEST * 0.58 * np.sqrt(n)))
+    return float(most) if n and most > 0 else -np.inf
 
 
 def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
@@ -71,16 +77,8 @@ def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
         error = np.asarray(root[own if own in root else "std_error"])
         if quantity.low >= 0 or quantity.high <= 0:
             sign = 1 if quantity.low >= 0 else -1
-            totals[name] = sign * np.asarray(root[name]), _FEWEST * float(error.max(initial=0.0))
+            totals[name] = sign * np.asarray(root[name]), FEWEST * float(error.max(initial=0.0))
     return totals
-
-
-def totals_of_groups(released: Distribution, groups: slice) -> Totals:
-    """Read the totals of some parallel groups, except public ones, with three standard errors."""
-    first, last = np.array([0]), np.array([released.bins.n_bins])
-    variance = float(released.strategy.range_variances(first, last, known_total=False)[0])
-    unknown = released.totals[groups] < 0
-    return {"count": (released.cumulative[groups, -1][unknown], _FEWEST * np.sqrt(variance))}
 
 
 def usual_causes(

@@ -25,8 +25,8 @@ from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.output.doubtful_tables import Doubt, Level, empty_values
-from pandas_dptree.output.empty_tables import totals_of_groups, usual_causes
+from pandas_dptree.output.doubtful_tables import Doubt, Level, empty_values, mostly_noise
+from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans import serialize
@@ -184,8 +184,7 @@ class DistributionPlan(Plan[Distribution]):
         def finish(counts: IntArray, origin: Origin, done: Done) -> Outcome:
             estimates = self._estimates(counts, origin, done)
             released = self._distribution(estimates, origin)
-            disjoint = slice(len(self.totals[0]))  # the first level, which holds all records
-            return Outcome(released, totals_of_groups(released, disjoint), causes, self._doubts(estimates))
+            return Outcome(released, released._totals, causes, self._doubts(estimates))
 
         sizes = [len(totals) for totals in self.totals]
         measuring = [
@@ -217,7 +216,9 @@ class DistributionPlan(Plan[Distribution]):
             Level(level[:, -1], np.where(totals < 0, variance, 0.0))
             for level, totals in zip(estimates, self.totals, strict=True)
         ]
-        return empty_values(self.domain, groups)
+        return empty_values(self.domain, groups) or mostly_noise(
+            "count", groups, "choose fewer or larger groups, or a larger privacy loss."
+        )
 
     def _distribution(self, estimates: Sequence[FloatArray], origin: Origin) -> Distribution:
         """Make the released distribution of the groups that a table shows."""

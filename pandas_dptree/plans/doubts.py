@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,22 +18,21 @@ __all__ = ["doubts_of"]
 
 
 def doubts_of(
-    measured: Mapping[Hashable, tuple[Measurement, Measured]], domain: Domain | None
+    measured: Mapping[Hashable, tuple[Measurement, Measured]],
+    domain: Domain | None,
+    means: Mapping[Hashable, Sequence[Level]] | None = None,
 ) -> list[Doubt]:
     """Say what is doubtful about quantities of the same records, measured on a tree or on parallel ones.
 
-    `domain` has the labels of one tree.
+    `domain` has the labels of one tree. `means` has those that are shown instead of sums.
     """
     doubts: list[Doubt] = []
     noise: list[Doubt] = []
-    rows: list[Level] = []
     by_value = domain is not None
     for name, (plan, values) in sorted(measured.items(), key=lambda item: item[1][0].quantity != COUNT):
         quantity, variances = plan.quantity, plan._variances
         estimates, below = subtree_estimates(plan.tree, values.noisy, variances)
         levels = list(map(Level, estimates, variances.subtree))
-        if quantity == COUNT:
-            rows = rows or levels
         if any(exact.any() for exact in plan.known.exact):
             leaves = estimates[-1] if values.leaves is None else values.leaves.astype(np.float64)
             independent = map(
@@ -46,15 +45,7 @@ def doubts_of(
             upward = levels if quantity.low >= 0 else [Level(-x, variance) for x, variance in levels]
             doubts += empty_values(domain, upward)
             by_value = False  # other quantities lack the same rows
-        if quantity.shift:  # a mean, from the middle of the bounds
-            levels = [
-                Level(
-                    own.estimates + quantity.shift * n.estimates,
-                    own.variances + quantity.shift**2 * n.variances,
-                )
-                for own, n in zip(levels, rows, strict=True)
-            ]
-        noise += mostly_noise(name, levels, _remedies(plan))
+        noise += mostly_noise(name, (means or {}).get(name, levels), _remedies(plan))
     return doubts or noise  # where rows were dropped, noise is what remains
 
 

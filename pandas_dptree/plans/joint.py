@@ -22,6 +22,7 @@ from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
+from pandas_dptree.output.doubtful_tables import Level
 from pandas_dptree.output.empty_tables import Totals, totals_of
 from pandas_dptree.output.frames import check_names, release_frame
 from pandas_dptree.output.progress import Done
@@ -284,15 +285,20 @@ class JointPlan(Plan[pd.DataFrame]):
         values = dict(zip(self.plans, measured(plans, leaves, origin.source, done), strict=True))
         done()
         columns: dict[Hashable, Levels] = {}
+        means: dict[Hashable, list[Level]] = {}
         for name, plan in self.plans.items():
             if name in self.means:
                 count = self.plans[self.count], values[self.count]
                 columns |= mean_columns(name, plan, values[name], *count)
+                errors = columns[f"{column_prefix(name)}std_error"]
+                means[name] = [
+                    Level(mean, error**2) for mean, error in zip(columns[name], errors, strict=True)
+                ]
             elif name != self.count or self.shows_count:
                 columns |= columns_of(name, plan, values[name])
         table = release_frame(self._first._labelled, columns, self._attrs(origin))
         together = {name: (plan, values[name]) for name, plan in self.plans.items()}
-        doubts = doubts_of(together, self._first.domain)
+        doubts = doubts_of(together, self._first.domain, means)
         linear = linear_estimates(self.plans, list(values.values()), origin)
         return Outcome(table, self._totals(values), causes_of(plans), doubts, linear)
 

@@ -22,6 +22,13 @@ In a sparse table chance makes small counts look larger than they are. At 3 to 4
 of means were up to 1.4 times those in the table; at 4 to 5, up to 1.1 times; from 5 on, as in the table.
 """
 
+_MOST_ERROR = 1 / 8
+"""And if its standard error is at most this part of the distance between the bounds.
+
+Two standard errors to both sides are then at most half of it. Otherwise the noise of the sum is so large that
+the mean may be anything, and is often one of the bounds.
+"""
+
 
 def mean_columns(
     name: Hashable, plan: AdditivePlan, sums: Measured, count_plan: AdditivePlan, counts: Measured
@@ -34,8 +41,10 @@ def mean_columns(
     ):
         records = np.where(count >= np.maximum(1.0, _MIN_COUNT * count_error), count, np.nan)
         mean = np.clip(total / records, plan.quantity.low, plan.quantity.high)
-        means.append(_from_middle(plan, mean))
-        errors.append(np.hypot(error, unit * mean * count_error) / records)
+        of_mean = np.hypot(error, unit * mean * count_error) / records
+        enough = of_mean <= _MOST_ERROR * unit * (plan.quantity.high - plan.quantity.low)
+        means.append(_from_middle(plan, np.where(enough, mean, np.nan)))
+        errors.append(np.where(enough, of_mean, np.nan))
     prefix = column_prefix(name)
     columns: dict[Hashable, Levels] = {name: means, f"{prefix}std_error": errors}
     if plan.confidence is not None:

@@ -195,7 +195,8 @@ def tree_means(
     that of the quotient to first order (the delta method).
 
     A mean and its error are missing if the released count is less than one, or less than four times its
-    standard error: the quotient would be noise, and its error unknown.
+    standard error: the quotient would be noise, and its error unknown. So they are if that error is more than
+    an eighth of the distance between the bounds, since the mean might be nearly anything.
 
     The interval surrounds the unbiased estimates, by a method that needs no large count (Fieller, "Some
     problems in interval estimation", 1954). It is never missing, and holds the true mean of what was

@@ -31,7 +31,7 @@ def test_csv_to_csv_and_parquet(files, capsys):
 
 @pytest.mark.filterwarnings("always::pandas_dptree.DPTreeWarning")
 def test_warnings_are_printed_in_one_piece(files, capsys, monkeypatch):
-    monkeypatch.setattr(empty_tables, "_FEWEST", 30)  # whatever the noise is, as it has no seed here
+    monkeypatch.setattr(empty_tables, "FEWEST", 30)  # whatever the noise is, as it has no seed here
     visits = pd.read_csv(files / "visits.csv", dtype=str)
     visits.assign(region=visits["region"].str.upper()).to_csv(files / "shouted.csv", index=False)
     assert counts(files, "--epsilon", "1", records="shouted.csv") == 0

@@ -56,7 +56,7 @@ def test_a_value_that_is_coded_otherwise(loss, consistency):
 
 def test_the_first_key_has_the_total_as_its_only_parent():
     plan = dpt.plan(DOMAIN, epsilon=1.0)
-    assert doubts(plan, np.repeat([2500, 0, 2500], [8, 6, 10])) == [
+    assert doubts(plan, np.repeat([9000, 0, 9000], [8, 6, 10])) == [
         "The released table has next to nothing for [4, 5, 6] of 'region', while other values have more: "
         "truly rare, or coded otherwise in the records."
     ]
@@ -82,8 +82,8 @@ def test_values_under_few_parents_are_not_compared():
 def test_where_most_values_are_empty_nothing_is_said():
     domain = dpt.Domain.from_frame(pd.DataFrame({"code": range(100)}), by=["code"])
     plan = dpt.plan(domain, epsilon=1.0)
-    assert doubts(plan, np.where(np.arange(100) < 20, 1000, 0)) == []
-    (fact,) = doubts(plan, np.where(np.arange(100) < 80, 1000, 0))
+    assert doubts(plan, np.where(np.arange(100) < 20, 20_000, 0)) == []
+    (fact,) = doubts(plan, np.where(np.arange(100) < 80, 20_000, 0))
     assert "[80, 81, 82, 83, 84, 85, 86, 87, ...] of 'code'" in fact
 
 
@@ -221,3 +221,54 @@ def test_functions_see_noisy_numbers_alone():
     assert mostly_noise("count", levels, "hint") == []
     small = dpt.Domain.from_frame(pd.DataFrame({"a": [1, 2]}), by=["a"])
     assert empty_values(small, levels) == []
+
+
+def said(release, n=1):
+    """The warnings of n releases."""
+    found = []
+    for seed in range(n):
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            release(np.random.default_rng(seed))
+        found.append([str(each.message) for each in caught])
+    return found
+
+
+def quantiles(cost, q=(0.1, 0.5, 0.9), **options):
+    frame = pd.DataFrame({"cost": cost})
+    return lambda rng: dpt.quantiles(frame, "cost", list(q), rng=rng, **{"epsilon": 1.0} | options)
+
+
+COSTS = np.random.default_rng(0).gamma(2, 30, 5000)
+
+
+def test_quantiles_at_bounds():
+    assert said(quantiles(COSTS, bounds=(0, 500)), n=5) == [[]] * 5
+    for bounds, words in {
+        (0, 80): "lie in the last bin, at the bound: [0.9].",
+        (60, 500): "lie in the first bin, at the bound: [0.1, 0.5].",
+        (0, 10**7): "lie in the first bin, at the bound: [0.1, 0.5, 0.9].",
+    }.items():
+        for strategy in ("auto", [1000]):
+            for (fact,) in said(quantiles(COSTS, bounds=bounds, strategy=strategy), n=5):
+                assert f"Quantiles of 'cost' {words}" in fact
+    assert said(quantiles(COSTS, bounds=(0, 80), known={"total": 5000})) != [[]]
+
+
+def test_quantiles_in_wide_bins_or_at_the_ends_are_no_doubt():
+    assert said(quantiles(COSTS, bounds=(0, 10**7), bins=5)) == [[]]
+    assert said(quantiles(COSTS, q=(0, 1), bounds=(0, 80))) == [[]]
+    slope = np.sqrt(np.random.default_rng(1).random(20_000)) * 100  # 4 % lie in the last of 50 bins
+    assert said(quantiles(slope, q=(0.01, 0.99), bounds=(0, 100), bins=50), n=10) == [[]] * 10
+
+
+def test_intervals_from_bound_to_bound():
+    few = quantiles(COSTS[:300], q=(0.25, 0.5), bounds=(0, 500), epsilon=0.12)
+    found = [fact for (fact,) in filter(None, said(few, n=20))]  # a total of about four standard errors
+    assert all("mostly noise: the intervals" in fact or "nearly empty" in fact for fact in found)
+    assert 3 < sum("mostly noise" in fact for fact in found) < len(found) < 20
+    frame = pd.DataFrame({"region": np.arange(5000) % 100, "cost": COSTS})
+    groups = {"by": "region", "domain": range(100), "bounds": (0, 500), "epsilon": 0.5}
+    ((fact,),) = said(lambda rng: dpt.quantiles(frame, "cost", 0.5, rng=rng, **groups))
+    assert "as wide as its bounds in most groups of every level" in fact
+    groups["epsilon"] = 20.0
+    assert said(lambda rng: dpt.quantiles(frame, "cost", 0.5, rng=rng, **groups)) == [[]]
