@@ -9,6 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, CallError
@@ -347,6 +348,8 @@ def test_batches_and_buckets_do_not_matter(table, expected, monkeypatch, tmp_pat
     check = MEANS.secret_check(table.to_reader(max_chunksize=7), temp_folder=tmp_path / "rows")
     assert numbers_of(check, MEANS.level_names) == without_keys(expected)
     assert list((tmp_path / "rows").iterdir()) == []
+    reverse = table.take(np.arange(len(table))[::-1]).to_reader(max_chunksize=7)
+    assert MEANS.secret_check(reverse).to_text() == check.to_text()
 
 
 def test_only_so_many_keys_are_held(monkeypatch):
@@ -387,6 +390,7 @@ def test_what_a_release_refuses_is_refused_in_the_same_words(table):
         (MEANS, table.drop_columns(["unit"])),
         (MEANS, 3),
         (MEANS, RECORDS),
+        (MEANS, xr.DataArray([1, 2], dims="state")),
         (dpt.plan(dpt.Tree.from_branching([2]), epsilon=1.0), RECORDS),
         (dpt.plan_distribution("at", bounds=(0, 1), bins=2, epsilon=1.0), table),
     ]:
