@@ -1076,7 +1076,7 @@ def check_release(
         found = digest_of_values(names, cells, floats)
     except (AttributeError, TypeError, ValueError, OverflowError, csv.Error):
         found = "none, for the table is not as described"
-    other = ": not the whole released table, or not its values or order"
+    other = ": rows were selected or moved, or values changed, after the release"
     if stated is not None:
         report.check(
             "values as released",

@@ -61,6 +61,9 @@ __all__ = ["main"]
 _LOGGER = logging.getLogger(__name__)
 
 
+_AFTER_STOP = "\nHint: `dptree ledger show` tells whether it was charged. Run again, it finds a kept table."
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the shell command, with the arguments of the process by default.
 
@@ -86,6 +89,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DPTreeError as error:
         _print_message(error, arguments)
         return status_of(error)
+    except KeyboardInterrupt:
+        hint = "" if getattr(arguments, "ledger", None) is None else _AFTER_STOP
+        print(f"dptree: Stopped by Ctrl-C.{hint}", file=sys.stderr)
+        return Status.STOPPED
     except BrokenPipeError:  # the reader has closed the pipe, as in `dptree demo | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         failed = None
@@ -322,7 +329,8 @@ def _records_of(plan: Plan[Any], arguments: argparse.Namespace) -> Any:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    noted = [] if arguments.digest is None else ["--digest", arguments.digest]
+    given = {"--digest": arguments.digest, "--ledger-digest": arguments.ledger_digest}
+    noted = [part for flag, digest in given.items() if digest is not None for part in (flag, digest)]
     return verify.main([*noted, "--", arguments.plan, arguments.table])
 
 

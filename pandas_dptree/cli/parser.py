@@ -240,6 +240,10 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     check.add_argument("plan", help="plan.json, or counts.csv.json, which holds the plan")
     check.add_argument("table", help="counts.csv; counts.csv.json is read too if it is beside it")
     check.add_argument("--digest", metavar="HEX", help="the noted digest of the approved plan, 64 digits")
+    check.add_argument(
+        "--ledger-digest", metavar="HEX",
+        help="the digest of the table, or of its charge, that whoever saw the ledger noted",
+    )  # fmt: skip
 
     ledger.add_to(commands)
     demo.add_options(command("demo", "release counts of a simulated example population; needs no file"))

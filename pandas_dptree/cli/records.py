@@ -46,7 +46,7 @@ class RecordStream:
 
     def __init__(self, schema: Any, parts: Sequence[tuple[str, Callable[[], Batches]]]) -> None:
         self._schema, self._parts = schema, parts
-        self.failure: ArgumentError | None = None
+        self.failure: ArgumentError | KeyboardInterrupt | None = None
 
     def __arrow_c_schema__(self) -> Any:
         """Export the types of the columns. Nothing is read."""
@@ -61,7 +61,7 @@ class RecordStream:
         for place, read in self._parts:
             try:
                 yield from read()
-            except ArgumentError as error:
+            except (ArgumentError, KeyboardInterrupt) as error:  # pyarrow would hide the latter, too
                 self.failure = error
                 raise
             except Exception:  # a reader's message may quote the file

@@ -18,11 +18,13 @@ class Status(IntEnum):
     ARGUMENTS = 2
     REFUSED = 3
     CHARGED = 4
+    STOPPED = 130
 
 
 EXPLANATION = """Exit status: 0 if all was done, or had been done before; 1 if it failed, and nothing was
 charged; 2 for wrong arguments; 3 if the account refused the release; 4 if the release was charged, and its
-file was not written. `dptree verify` and `dptree ledger verify` return 1 if a check failed."""
+file was not written; 130 if Ctrl-C stopped it. `dptree verify` and `dptree ledger verify` return 1 if a check
+failed."""
 
 
 def status_of(error: DPTreeError) -> Status:

@@ -63,7 +63,8 @@ class SecretCheck:
         Number of rows that the plan counts, before it bounds the rows of each privacy unit.
     dropped : pandas.DataFrame
         The other rows, by the first ``reason`` why they are dropped, with the ``column`` and the number of
-        ``rows``. Keys come first, from the coarsest to the finest, then values, then the privacy unit.
+        ``rows``. Keys are looked at first, from the coarsest to the finest, then values, then the privacy
+        unit. The column is None for structural zeros.
     keys : pandas.DataFrame
         For each ``column``, the commonest values that are not among its keys in the domain: the ``value``,
         the number of ``rows`` dropped for it, a key of the column in the domain that is ``near`` it (None if
@@ -118,7 +119,8 @@ class SecretCheck:
             "Rows that are kept, by the bound on the rows of each unit:": self.kept,
             "Values outside their bounds, which are clipped; rows without a value are dropped:": self.clipped,
         }
-        formats = dict.fromkeys(_COUNTS, "{:,}".format)
+        formats: dict[str, Any] = dict.fromkeys(_COUNTS, "{:,}".format)
+        formats["column"] = lambda column: "-" if column is None else str(column)
         for title, table in tables.items():
             if len(table):
                 yield title
@@ -147,12 +149,13 @@ def checked(
 def _described(
     found: Found, tally: Tally[Any], bounding: Bounding, levels: Sequence[Hashable]
 ) -> SecretCheck:
-    """Arrange what was found."""
+    """Arrange what was found; which batch was read first does not matter."""
+    columns = [*tally.columns, bounding.get("privacy_unit")]  # the latter is None if each row is a unit
     dropped = [
-        (reason, entry[2], number)
+        (reason, column, found["dropped", reason, column])
         for reason in REASONS
-        for entry, number in found.items()
-        if number and entry[:2] == ("dropped", reason)
+        for column in dict.fromkeys([*columns, None])
+        if found["dropped", reason, column]
     ]
     bounds = [] if bounding.get("privacy_unit") is None else rows_per_unit(bounding["max_contributions"])
     clipped = [
@@ -163,11 +166,11 @@ def _described(
         read=found["read",],
         counted=found["counted",],
         dropped=_frame(dropped, "reason", "column", "rows"),
-        keys=_frame(_common_keys(found, public_keys(tally)), "column", "value", "rows", "near", "differ"),
+        keys=_frame(_common_keys(found, tally), "column", "value", "rows", "near", "differ"),
         levels=_frame([(name, found["level", level]) for level, name in enumerate(levels)], "level", "rows"),
         kept=_frame([(most, found["kept", most]) for most in bounds], "max_contributions", "rows"),
         clipped=_frame(clipped, "column", "lower", "upper", "below", "above", "missing"),
-        incomplete=tuple(entry[1] for entry in found if entry[0] == "more"),
+        incomplete=tuple(column for column in tally.columns if found["more", column]),
     )
 
 
@@ -189,16 +192,16 @@ def _frame(rows: Sequence[tuple[Any, ...]], *names: str) -> pd.DataFrame:
     )
 
 
-def _common_keys(found: Found, domain: Domain | None) -> list[tuple[Any, ...]]:
+def _common_keys(found: Found, tally: Tally[Any]) -> list[tuple[Any, ...]]:
     """List the commonest keys that are not in the domain, column by column, with a near one that is."""
-    keys: dict[Hashable, list[tuple[int, Hashable]]] = {}
+    keys: dict[Hashable, list[tuple[int, Hashable]]] = {column: [] for column in tally.columns}
     for (kind, *entry), number in found.items():
         if kind == "key":
-            keys.setdefault(entry[0], []).append((number, entry[1]))
+            keys[entry[0]].append((number, entry[1]))
     rows = []
     for column, counted in keys.items():
         common = sorted(counted, key=lambda each: (-each[0], sort_key(each[1])))[:_MOST_KEYS]
-        near = _near_keys([form for _, form in common], domain, column)
+        near = _near_keys([form for _, form in common], public_keys(tally), column)
         for (number, form), other in zip(common, near, strict=True):
             differ = "" if other is None else ", ".join(_differences(form, other))
             rows.append((column, _label(form), number, None if other is None else _label(other), differ))

@@ -167,3 +167,15 @@ def test_columns_of_a_schema_are_suggested_and_those_of_a_header_are_not(tmp_pat
     for suffix, hint in {"parquet": "did you mean 'region'?", "csv": "check the spelling"}.items():
         assert main(["counts", str(tmp_path / f"v.{suffix}"), *arguments]) == 2
         assert f"lacks the columns: 'regoin'.\nHint: {hint}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reader", ["csv_batches", "csv_header"])  # in a stream of pyarrow, and outside of it
+def test_a_command_that_was_stopped_says_so(files, ledger, capsys, monkeypatch, reader):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"pandas_dptree.cli.records.{reader}", stop)
+    assert counts(files, *charging(files)) == Status.STOPPED == 130
+    said = capsys.readouterr().err
+    assert said.startswith("dptree: Stopped by Ctrl-C.\nHint: `dptree ledger show`") and said.count("\n") == 2
+    assert ledger.to_frame().empty

@@ -216,6 +216,11 @@ def test_types_of_arrow():
     arrow = pytest.importorskip("pyarrow")
     there_and_back(column(pd.Series([1, None], dtype=pd.ArrowDtype(arrow.int8()))))
     there_and_back(column(["a", None], dtype="string[pyarrow]"))
+    for keys in (pd.Series(["a", "b"]), pd.Series(pd.date_range("2024", periods=2, tz="UTC"))):
+        records = keys.convert_dtypes(dtype_backend="pyarrow").to_frame("key")
+        table = records.dp.tree_counts(["key"], domain="observed", epsilon=1.0, rng=rng())
+        assert isinstance(table["key"].dtype, pd.ArrowDtype)
+        there_and_back(table)
 
 
 def test_what_a_mask_hides_is_not_kept():
