@@ -65,3 +65,8 @@ def text_of(page):
     html5lib = pytest.importorskip("html5lib")
     tree = html5lib.HTMLParser(namespaceHTMLElements=False).parse(page)
     return tree, "".join(tree.itertext())
+
+
+def attrs_of(table):
+    """The attributes of a released table or tree, without the digest of its values."""
+    return {**table.attrs, "dp": told(table)}

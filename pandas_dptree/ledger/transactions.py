@@ -318,8 +318,8 @@ def _check_new(
         f"{quote(note)} before, by another plan"
     )
     if not released:
-        output = "but no table was kept: the process may still be running, or it ended before"
-        hint = "wait until that process has ended, and ask again. If it ended before, its budget is spent"
+        output = "but no table was kept: the process may still be running, or it ended too early"
+        hint = "wait until it has ended, and ask again. If it ended without a table, its budget is spent"
     else:
         output = "and was released"
         hint = "use the table that was released then"

@@ -76,7 +76,7 @@ def noise_reach(n_comparisons: int) -> float:
     """Return how many standard errors the noise exceeds in one direction in at most one table in a thousand.
 
     >>> round(noise_reach(1), 1), round(noise_reach(1000), 1)
-    (6.8, 12.2)
+    (6.7, 12.0)
     """
     p, r = _FALSE_ALARMS / n_comparisons, 10.0
     for _ in range(20):  # of which each makes the error ten times smaller

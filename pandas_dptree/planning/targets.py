@@ -114,8 +114,8 @@ def within(half_width: float, *, confidence: float) -> Within:
     --------
     >>> import pandas_dptree as dpt
     >>> target = {"level_2": dpt.within(50, confidence=0.95)}
-    >>> round(dpt.plan(dpt.Tree.from_branching([3, 4]), target=target).epsilon, 3)
-    0.061
+    >>> round(dpt.plan(dpt.Tree.from_branching([3, 4]), target=target).epsilon, 2)
+    0.06
     """
     for name, value, most in (("half_width", half_width, np.inf), ("confidence", confidence, 1.0)):
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < most:

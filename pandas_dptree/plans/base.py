@@ -148,12 +148,12 @@ class Plan(ABC, Generic[Released]):
     def _loss_items(self) -> Iterable[LevelItem]:
         """List what each level spends."""
 
-    def risk(self, falsely_accused: Sequence[float] = (0.001, 0.01, 0.05, 0.1, 0.2)) -> Risk:
+    def risk(self, falsely_accused: float | Sequence[float] = (0.001, 0.01, 0.05, 0.1, 0.2)) -> Risk:
         """Bound what an attacker gains by one release, who knows everything but one privacy unit.
 
         Parameters
         ----------
-        falsely_accused : sequence of float
+        falsely_accused : float or sequence of float
             Shares, each between 0 and 1, of the innocent that the attacker accuses: of units that are not in
             the data or, if ``neighbors="replace"``, whose rows are not those that the attacker suspects.
 
@@ -184,7 +184,7 @@ class Plan(ABC, Generic[Released]):
         {'falsely_accused': [0.05], 'found_at_most': [0.136],
          'suspicion': [0.05], 'becomes_at_most': [0.125]}
         """
-        asked = tuple(falsely_accused)
+        asked = tuple(falsely_accused) if isinstance(falsely_accused, Iterable) else (falsely_accused,)
         *found, usual = found_at_most([*asked, 0.05], self.loss, self._certified_delta)
         return Risk(
             loss=self.loss,

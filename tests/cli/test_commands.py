@@ -108,6 +108,7 @@ def test_parquet_without_pyarrow_is_refused_before_anything_is_spent(files, caps
     ("given", "said"),
     [
         (["--eplison", "1"], "did you mean '--epsilon'?"),
+        (["--eps", "1"], "did you mean '--epsilon'?"),
         (["--epsilon", "1", "--privacy_unit=person"], "did you mean '--privacy-unit'?"),
         (["--epsilon", "1", "--level-weights", "region=2"], "did you mean '--level-weight'?"),
         (["--epsilon", "1", "--verbose"], "unrecognized arguments: --verbose\n"),
@@ -325,6 +326,7 @@ def test_public_files_are_read_before_records(files, capsys, more):
         ("counts", ["--confidence", "95"], "`--confidence` must be a number between 0 and 1, not 95.0"),
         ("counts", ["--known", "nothing.csv"], "`--known` cannot be read"),
         ("counts", ["--known", "nothing.xlsx"], "`--known` is a file of unknown type"),
+        ("plan", ["--by", "region, district"], "['region', 'district'], each by itself?"),
         ("counts", ["--structural-zeros", "closed"], "`--domain` lacks the columns: 'closed'"),
         ("counts", ["--structural-zeros", "region"], "`--structural-zeros` must be true or false"),
         ("plan", ["--column", "cost", "--bounds", "0", "5", "--known", "known.csv"], "`--known` holds"),

@@ -124,7 +124,7 @@ def test_repeats_are_refused(ledger, patients):
         "patients", first.number, "2026-03-01T12:30:15Z", False,
     )  # fmt: skip
     assert f"charge {first.number}, requested at 2026-03-01T12:30:15Z, but no table was kept" in str(found)
-    assert "may still be running" in str(found) and found.hint.startswith("wait until that process has ended")
+    assert "may still be running" in str(found) and found.hint.startswith("wait until it has ended")
     assert state(ledger) == before
     patients.mark_released([first])
     with pytest.raises(RepeatedReleaseError, match="and was released") as error:

@@ -21,7 +21,7 @@ from pandas_dptree.plans.secret_check import SECRET
 from pandas_dptree.privacy.quantity import COUNT
 from tests.helpers_cases import each
 from tests.helpers_engine_verbs import KEYS, PLACES
-from tests.helpers_engines import ENGINES, odd_records
+from tests.helpers_engines import ENGINES, in_spark, odd_records
 from tests.helpers_kinds import PLANS, RECORDS
 from tests.strategies import Hostile, objects
 
@@ -135,8 +135,6 @@ def test_every_engine_gives_the_numbers_of_brute_force(engine, table, expected, 
 
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_spark_gives_the_same_numbers(spark, table, expected, tmp_path):
-    from tests.helpers_engines import in_spark
-
     check = MEANS.secret_check(in_spark(spark, table, tmp_path / "files"))
     assert numbers_of(check, MEANS.level_names) == without_keys(expected)
 
@@ -179,21 +177,23 @@ def leaves(plan, quantities, frame):
     return exact_leaves(plan, quantities, frame, Resources(Origin().source))
 
 
-@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
-@each("engine", ["pandas", "pandas of objects", "polars lazy", "pyarrow", "duckdb", "dask"])
-def test_counted_and_kept_are_the_sums_of_the_exact_leaves(engine, table, tmp_path):
-    def frame():
-        return ENGINES[engine](table, tmp_path / f"files {engine}")
+BY_ROW = dpt.plan(DOMAIN, epsilon=1.0)
+BOUNDED = dpt.plan(DOMAIN, epsilon=1.0, **UNITS)
+ALL_ROWS = dpt.plan(DOMAIN, epsilon=1.0, privacy_unit="unit", max_contributions=1000)
 
-    by_row = dpt.plan(DOMAIN, epsilon=1.0)
-    check = by_row.secret_check(frame())
-    assert check.counted == leaves(by_row, [COUNT], frame())[0].sum()
+
+@pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning")
+@pytest.mark.parametrize(
+    "engine", ["pandas", "pandas of objects", "polars lazy", "pyarrow", "duckdb", "dask"]
+)
+def test_counted_and_kept_are_the_sums_of_the_exact_leaves(engine, table, tmp_path):
+    frame = ENGINES[engine](table, tmp_path / "files")
+    check = BY_ROW.secret_check(frame)
+    assert check.counted == leaves(BY_ROW, [COUNT], frame)[0].sum()
     assert len(check.kept) == 0
-    bounded = dpt.plan(DOMAIN, epsilon=1.0, **UNITS)
-    kept = bounded.secret_check(frame()).kept.set_index("max_contributions")["rows"]
-    assert kept[4] == leaves(bounded, [COUNT], frame())[0].sum()
-    all_rows = dpt.plan(DOMAIN, epsilon=1.0, privacy_unit="unit", max_contributions=1000)
-    assert all_rows.secret_check(frame()).counted == leaves(all_rows, [COUNT], frame())[0].sum()
+    kept = BOUNDED.secret_check(frame).kept.set_index("max_contributions")["rows"]
+    assert kept[4] == leaves(BOUNDED, [COUNT], frame)[0].sum()
+    assert ALL_ROWS.secret_check(frame).counted == leaves(ALL_ROWS, [COUNT], frame)[0].sum()
 
 
 NEAR = {
@@ -236,7 +236,7 @@ def test_the_ten_commonest_keys_are_listed():
     frame = pd.DataFrame(
         {"state": [f"s{n:02}" for n in range(30) for _ in range(n)], "county": None, "city": None}
     )
-    keys = dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame).keys
+    keys = BY_ROW.secret_check(frame).keys
     assert keys["value"].tolist() == [f"s{n:02}" for n in range(29, 19, -1)]
     assert keys["rows"].tolist() == list(range(29, 19, -1))
 
@@ -357,12 +357,12 @@ def test_only_so_many_keys_are_held(monkeypatch):
     frame = pd.DataFrame(
         {"state": ["often"] * 50 + [f"s{n}" for n in range(100)], "county": None, "city": None}
     )
-    check = dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame)
+    check = BY_ROW.secret_check(frame)
     assert check.incomplete == ("state",)
     assert check.keys.iloc[0, :3].tolist() == ["state", "often", 50]
     assert check.dropped.values.tolist() == [["the key is not in the domain", "state", 150]]
     assert "may be too few: ['state']" in check.to_text()
-    assert dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame.head(60)).incomplete == ()
+    assert BY_ROW.secret_check(frame.head(60)).incomplete == ()
 
 
 def test_it_says_that_it_is_secret_and_is_neither_pickled_nor_copied(table):
@@ -379,7 +379,7 @@ def test_it_says_that_it_is_secret_and_is_neither_pickled_nor_copied(table):
 def test_a_text_from_records_is_escaped():
     states = pd.Series(["<b>x</b>", "\x1b[2J\nSECRET", "\ud800"], dtype=object)
     frame = pd.DataFrame({"state": states, "county": None, "city": None})
-    check = dpt.plan(DOMAIN, epsilon=1.0).secret_check(frame)
+    check = BY_ROW.secret_check(frame)
     assert check.to_text().replace("\n", "").isprintable()
     assert "<b>" not in check._repr_html_()
     assert len(check.keys) == 3
@@ -400,7 +400,7 @@ def test_what_a_release_refuses_is_refused_in_the_same_words(table):
             plan.secret_check(records)
         assert str(of_check.value) == str(of_release.value)
     with pytest.raises(ArgumentError, match="holds counts, not records"):
-        dpt.plan(DOMAIN, epsilon=1.0).secret_check(np.zeros(DOMAIN.tree.n_leaves, dtype=int))
+        BY_ROW.secret_check(np.zeros(DOMAIN.tree.n_leaves, dtype=int))
     with pytest.raises(ArgumentError, match="temp_folder"):
         MEANS.secret_check(table, temp_folder="no such folder")
 
@@ -453,6 +453,7 @@ def test_planted_values_appear_in_the_check_alone(caplog, capfd, recwarn, tmp_pa
 # Last, since the cluster stays until the end of the module.
 
 
+@pytest.mark.slow
 def test_a_cluster_of_dask_gives_the_same_numbers(cluster, table, expected, tmp_path):
     check = MEANS.secret_check(ENGINES["dask"](table, tmp_path / "files"))
     assert numbers_of(check, MEANS.level_names) == without_keys(expected)

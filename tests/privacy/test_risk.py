@@ -1,6 +1,7 @@
 """No guess between two neighbouring data sets finds more than the bound says: small worlds are listed."""
 
 import functools
+import itertools
 import math
 from contextlib import suppress
 
@@ -93,6 +94,36 @@ def test_nobody_finds_more_where_thresholds_hide_keys(loss, neighbors, rows, n_p
     assert n > 1 and (most <= bound + TAILS).all()
 
 
+@pytest.mark.filterwarnings("ignore:`delta` is")
+def test_nobody_finds_more_where_truncated_noise_hides_keys():
+    loss = {"epsilon": 4.0, "delta": 0.03, "privacy_unit": dpt.ROWS}
+    plan = dpt.plan(None, private_keys=["a", "b"], mechanism="truncated_laplace", **loss)
+    bound, worlds = np.array(plan.risk(SHARES).found), 0
+
+    def shown(noise, count, private):
+        """The masses of each noisy count; those of a private key up to the radius look alike."""
+        answers = np.zeros(4 * noise.radius + 3)
+        place = noise.radius + count + np.arange(-noise.radius, noise.radius + 1)
+        answers[place] = np.exp(-np.abs(place - noise.radius - count) / noise.noise_scale)
+        answers /= answers.sum()
+        if not private:
+            return answers
+        if not count:
+            return np.eye(1, len(answers) - 2 * noise.radius)[0]
+        return np.insert(answers[2 * noise.radius + 1 :], 0, answers[: 2 * noise.radius + 1].sum())
+
+    for counts in itertools.product((0, 1), (0, 1, 3), (0, 1, 3)):
+        pairs = [
+            [shown(noise, min(count + own, 2 * noise.radius + 2), place > 0) for own in (0, 1)]
+            for place, (noise, count) in enumerate(zip(plan.noise.levels, counts, strict=True))
+        ]
+        p, q = product(pairs)
+        most = np.maximum(power(p, q, SHARES), power(q, p, SHARES))
+        assert (most <= bound + TAILS).all()
+        worlds += bool((most > SHARES).all())
+    assert worlds > 9
+
+
 def test_what_a_loss_alone_says():
     pure, some = PrivacyLoss(epsilon=1.0), PrivacyLoss(epsilon=1.0, delta=0.01)
     rho, gated = PrivacyLoss(rho=0.1), PrivacyLoss(rho=0.1, delta=0.01)
@@ -124,3 +155,6 @@ def test_what_a_suspicion_becomes(epsilon):
 def test_shares_are_between_0_and_1(share):
     with pytest.raises(dpt.ArgumentError, match="`falsely_accused`"):
         dpt.plan(TREE, epsilon=1.0).risk([share])
+    if not isinstance(share, str):
+        with pytest.raises(dpt.ArgumentError, match="`falsely_accused`"):
+            dpt.plan(TREE, epsilon=1.0).risk(share)

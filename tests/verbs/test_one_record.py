@@ -27,6 +27,7 @@ from pandas_dptree.plans.joint_search import plan_means, plan_sums
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.verbs.aggregations import Aggregation
 from tests.helpers_cases import each
+from tests.helpers_output import attrs_of
 
 
 class Hostile:
@@ -292,7 +293,7 @@ def outcome(case: Case, frame: Any) -> tuple[Told, pd.DataFrame | None]:
     others = [str(each.message) for each in said if "may be noise" not in str(each.message)]
     shape = table.drop(columns=[name for name in table if table[name].dtype.kind in "iuf"])
     index = table.index.to_frame().astype(str).to_csv()
-    return (shape.to_csv(), index, str(table.dtypes.to_dict()), str(table.attrs), *others), table
+    return (shape.to_csv(), index, str(table.dtypes.to_dict()), str(attrs_of(table)), *others), table
 
 
 def leaves(case: Case, table: pd.DataFrame, name: str) -> np.ndarray:
