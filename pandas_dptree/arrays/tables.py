@@ -12,6 +12,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.output.datatree import is_hash
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
 from pandas_dptree.plans.options import (
     ADDITIVE,
     CELLS,
@@ -24,7 +25,6 @@ from pandas_dptree.plans.options import (
 )
 from pandas_dptree.plans.running import carry_out
 from pandas_dptree.plans.search import find_plan
-from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["plan", "release", "tree_counts", "tree_sums"]
@@ -205,7 +205,7 @@ def plan(
             hint="leave it out, or name all dimensions in `by`.",
         )
     found = find_plan(domain, quantity, **options)
-    warn_if_useless(found.loss)
+    warn_of_arguments(found.loss, domain, known_total(found.known))
     return found
 
 

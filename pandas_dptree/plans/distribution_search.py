@@ -11,8 +11,8 @@ from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_groups import check_columns, known_totals
+from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
 from pandas_dptree.plans.options import DISTRIBUTION, NoisyOptions, stated_loss, with_defaults
-from pandas_dptree.privacy.loss import warn_if_useless
 from pandas_dptree.privacy.unit import protected
 
 __all__ = ["find_distribution_plan"]
@@ -47,7 +47,7 @@ def find_distribution_plan(
     totals = known_totals(domain, given["known"])
     strategies = Strategies(column_bins.n_bins, loss, given["neighbors"], most, len(totals))
     known_total = all((each >= 0).all() for each in totals)
-    warn_if_useless(loss)
+    warn_of_arguments(loss, domain, int(totals[0][0]) if totals[0][0] >= 0 else None)
     return DistributionPlan(
         bins=column_bins,
         domain=domain,

@@ -18,6 +18,7 @@ from pandas_dptree.planning.private_split import (
     PrivateSplit,
     best_noise,
 )
+from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
 from pandas_dptree.plans.implicit import ImplicitPlan, check_delta
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.options import (
@@ -61,7 +62,7 @@ def find_implicit_plan(
         )
     loss = PrivacyLoss(epsilon=given["epsilon"], delta=given["delta"], rho=given["rho"])
     check_delta(loss)
-    warn_if_useless(loss)
+    warn_of_arguments(loss, tree.domain if isinstance(tree, PrivateKeys) else tree)
     names = tree.level_names
     unit, rows = protected(given["privacy_unit"], given["max_contributions"], taken=taken)
     noise, shares = best_noise(

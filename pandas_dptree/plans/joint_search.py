@@ -13,13 +13,14 @@ from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
 from pandas_dptree.plans.joint import JointPlan, joint_delta
 from pandas_dptree.plans.measurement import FROM_SHARES
 from pandas_dptree.plans.options import JOINT, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
 from pandas_dptree.privacy.composition import largest_budget
 from pandas_dptree.privacy.conversions import zcdp_rho
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.privacy.unit import protected
@@ -139,7 +140,7 @@ def plan_jointly(
         return sum((plan.expected_error / scale[name]) ** 2 for name, plan in plans.items())
 
     best = min(found, key=cost)
-    warn_if_useless(loss)
+    warn_of_arguments(loss, domain, known_total(public))
     return JointPlan(loss=loss, plans=best, means=means, count=count, shows_count=shows_count)
 
 

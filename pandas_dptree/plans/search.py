@@ -22,6 +22,7 @@ from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, level_shares
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target, Within
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
     ADDITIVE,
@@ -33,7 +34,7 @@ from pandas_dptree.plans.options import (
     taken_from,
     with_defaults,
 )
-from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import protected
 
@@ -62,7 +63,8 @@ def find_best_plan(
         if not isinstance(mechanism, AdditiveNoise):
             check_choice("mechanism", mechanism, MECHANISMS, or_else=_OR_MULTIPLICATIVE)
         plan = find_plan(domain, quantity, **taken_from(ADDITIVE, options))
-    warn_if_useless(plan.loss)
+    known = plan.known if isinstance(plan, AdditivePlan) else Known.nothing(plan.tree)
+    warn_of_arguments(plan.loss, domain, known_total(known))
     return plan
 
 
