@@ -66,9 +66,9 @@ def to_bytes(released: Any, extra: Arrays | None = None) -> bytes:
     try:
         content = _packed((released, kept), blocks)
         text = json.dumps([content, list(map(len, blocks))], separators=(",", ":"), allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception:  # whatever pandas, xarray or Python raise; the table must not be lost
         raise LedgerError(
-            f"A released table cannot be kept: {error}.",
+            "A released table cannot be kept, for it holds objects of a type that cannot be restored.",
             hint="convert its keys, for example to text, before the next release.",
         ) from None
     body = b"".join([len(text).to_bytes(8, "little"), text, *blocks])

@@ -20,7 +20,14 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.output.column_types import Cells, encode, names_as_text, numbered_text, printable
+from pandas_dptree.output.column_types import (
+    Cells,
+    encode,
+    kind_of_missing,
+    names_as_text,
+    numbered_text,
+    printable,
+)
 
 __all__ = ["Keeper", "alteration", "state_digest", "stated_digest", "table_digest"]
 
@@ -210,7 +217,8 @@ def _texts(column: pd.Series) -> tuple[npt.NDArray[np.intp], list[str]]:
         codes, distinct = column.factorize()
         cells = _cells(pd.Series(distinct, dtype=dtype))
     else:
-        if dtype == np.dtype(object) and [*map(type, column.tolist())].count(str) < column.count():
+        others = (each for each in column if type(each) is not str) if dtype == np.dtype(object) else ()
+        if any(kind_of_missing(each) is None for each in others):
             column = pd.Series(_cells(column), dtype=object)
         codes, texts = numbered_text(column.array)
         cells = _cells(pd.Series(texts, dtype=object))
@@ -223,11 +231,17 @@ def _texts(column: pd.Series) -> tuple[npt.NDArray[np.intp], list[str]]:
 
 
 def _cells(column: pd.Series) -> Cells:
-    """Return values as the texts that a CSV file would have."""
+    """Return values as the texts that a CSV file would have; never raises."""
     try:
         return encode(column)[1]
-    except (TypeError, ValueError, RecursionError):  # no file keeps them
-        return [
-            None if missing else printable(str(value))
-            for value, missing in zip(column, column.isna(), strict=True)
-        ]
+    except Exception:  # no file keeps them, and any object may be among them
+        return list(map(_text, column))
+
+
+def _text(value: object) -> str | None:
+    if kind_of_missing(value) is not None:
+        return None
+    try:
+        return printable(str(value))
+    except Exception:  # objects may raise anything
+        return type(value).__name__

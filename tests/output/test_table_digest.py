@@ -16,7 +16,7 @@ from tests.helpers_files import SUFFIXES, column
 from tests.helpers_kinds import PLANS, RECORDS, REGIONS
 from tests.helpers_ledger import create
 from tests.helpers_random import rng
-from tests.strategies import objects
+from tests.strategies import ODD_VALUES, objects
 
 
 def digest_of_csv(path):
@@ -152,6 +152,9 @@ def test_every_type_in_every_file(tmp_path, values):
 def test_no_column_raises():
     odd = pd.DataFrame({"a": objects([{}, object]), "b": [1j, 2], "c": objects([[], {1}])}, index=["x", "y"])
     assert len(table_digest(odd)) == 64
+    for value in ODD_VALUES:
+        table = pd.DataFrame({"key": objects([value, "a"]), "more": objects([None, value])})
+        assert len(table_digest(table)) == 64
 
 
 EDITS = [
