@@ -50,7 +50,7 @@ SHELL_PHRASES = {
     "create it with dpt.Ledger.create(path, account=..., ...)": "create it with `dptree ledger create`",
     "that dpt.Ledger.create has made": "that `dptree ledger create` has made",
     "account.divide(n) gives n parts of what is left that fit": "`dptree ledger show` tells what is left",
-    "ledger.table(": "`dptree ledger table FILE` (",
+    "ledger.table(": "`dptree ledger table FILE ENTRY` (here ",
     "ledger.add_account(...)": "`dptree ledger add`",
     "ledger.head.digest": "what `dptree ledger show` prints",
     "ledger.to_frame()": "`dptree ledger show`",

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger
-from pandas_dptree.cli.statuses import EXPLANATION
+from pandas_dptree.cli.statuses import EXPLANATION, Status
 from pandas_dptree.errors import visible
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
@@ -35,8 +35,11 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are safe to print, as arguments may be names of files that others have chosen."""
 
     def error(self, message: str) -> NoReturn:
-        """Print an error, and exit."""
-        super().error(visible(message, lines=True))
+        """Print an error without the usage, which would fill the screen, and exit."""
+        self.exit(
+            Status.ARGUMENTS,
+            f"{self.prog}: {visible(message, lines=True)}\n(`{self.prog} --help` explains.)\n",
+        )
 
 
 def flag_of(name: str) -> str:

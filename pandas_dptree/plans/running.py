@@ -219,7 +219,8 @@ def _warn_of_kept(kept: Mapping[Name, Kept], released: Any) -> None:
         warn(
             f"{what} was released before, as requested at {each.requested} (charge {each.number}), and is "
             "returned as it was kept. No records were read, and nothing was charged.",
-            hint="for corrected records, pass another note; or allow_repeat=True, which is charged in full.",
+            hint=f"ledger.table({each.number}) returns it without this warning. For corrected records, pass "
+            "another note; or allow_repeat=True, which is charged in full.",
             released=released,
         )
 
