@@ -14,6 +14,7 @@ import xarray as xr
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, CallError
 from pandas_dptree.hierarchy.values import UNKNOWN, key_form
+from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.units import unit_form
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.running import Origin, Resources
@@ -157,6 +158,7 @@ def test_odd_frames_of_objects_give_the_numbers_of_brute_force(seed):
     units = [*range(12), 3.0, Decimal(4), "u", ("t", 1), None, np.nan, [1]]
     frame = pd.DataFrame({"x": column(POOL), "y": column(POOL), "v": column(AMOUNTS), "w": column(AMOUNTS)})
     frame["u"] = column(units)
+    frame.index = random.permutation(len(frame))
     sums = dpt.plan_sums(
         domain, columns=["v", "w"], bounds={"v": (0.5, 100), "w": (0.5, 100)}, granularity=0.01, epsilon=1.0,
         privacy_unit="u", max_contributions=7,
@@ -228,8 +230,13 @@ def test_near_keys_are_those_of_the_same_column():
 
 def test_of_several_near_keys_the_nearest_is_shown():
     domain = dpt.Domain.from_frame(pd.DataFrame({"x": ["a", "A", "01", "1"]}), by=["x"])
-    keys = dpt.plan(domain, epsilon=1.0).secret_check(pd.DataFrame({"x": ["A ", "01 ", "001"]})).keys
-    assert dict(zip(keys["value"], keys["near"], strict=True)) == {"A ": "A", "01 ": "01", "001": "01"}
+    keys = dpt.plan(domain, epsilon=1.0).secret_check(pd.DataFrame({"x": ["A ", "a ", "01 ", "1 "]})).keys
+    assert dict(zip(keys["value"], keys["near"], strict=True)) == {
+        "A ": "A",
+        "a ": "a",
+        "01 ": "01",
+        "1 ": "1",
+    }
 
 
 def test_the_ten_commonest_keys_are_listed():
@@ -262,6 +269,13 @@ def test_structural_zeros_derived_levels_and_short_paths():
         ("the key is in the domain, but not below its parent", "sex", 2),
         ("the keys are a structural zero", None, 1),
     ]
+    means = dpt.plan_means(domain, columns="age", bounds=(0, 99), epsilon=1.0)
+    check = means.secret_check(pd.DataFrame({"ward": ["labour"], "sex": ["m"], "age": [None]}))
+    assert check.dropped["rows"].tolist() == [1]
+    assert check.clipped["missing"].tolist() == [0]
+    nowhere = pd.DataFrame({"state": ["Nowhere"], "county": [None], "city": ["City 00000"]})
+    check = BY_ROW.secret_check(nowhere)
+    assert check.dropped.values.tolist() == [["the key is missing", "county", 1]]
     days = dpt.calendar("day", ["year", "month"], start="2020-01-01", end="2020-12-31")
     plan = dpt.plan(dpt.derived_domain(days), epsilon=1.0)
     check = plan.secret_check(pd.DataFrame({"day": ["2020-02-29", "2021-01-01", "29.2.2020", None]}))
@@ -344,6 +358,7 @@ def test_batches_and_buckets_do_not_matter(table, expected, monkeypatch, tmp_pat
     """With a temporary file of rows, which is gone afterwards."""
     monkeypatch.setattr("pandas_dptree.ingest.spill._IN_MEMORY", 0)
     monkeypatch.setattr("pandas_dptree.ingest.reading._FEW_ROWS", 0)
+    monkeypatch.setattr(Records, "batches", lambda self: self._source.batches(self.columns, 50))
     (tmp_path / "rows").mkdir()
     check = MEANS.secret_check(table.to_reader(max_chunksize=7), temp_folder=tmp_path / "rows")
     assert numbers_of(check, MEANS.level_names) == without_keys(expected)
@@ -429,13 +444,14 @@ def failing(_):
 
 
 def test_planted_values_appear_in_the_check_alone(caplog, capfd, recwarn, tmp_path):
-    before = repr(MEANS), MEANS.to_dict(), set(vars(MEANS)), {**MEANS._content}
+    plan = dpt.plan_means(DOMAIN, columns="amount", bounds=BOUNDS, epsilon=1.0, **UNITS)
+    before = repr(plan), plan.to_dict(), set(vars(plan))
     (tmp_path / "rows").mkdir()
     caplog.set_level(0)
     shown = 0
     for frame, fails in planted_frames():
         try:
-            check = MEANS.secret_check(frame, temp_folder=tmp_path / "rows")
+            check = plan.secret_check(frame, temp_folder=tmp_path / "rows")
             shown += PLANTED in check.to_text()
             assert not fails
         except dpt.DPTreeError as error:
@@ -443,7 +459,7 @@ def test_planted_values_appear_in_the_check_alone(caplog, capfd, recwarn, tmp_pa
             assert fails and PLANTED not in told
             assert error.__cause__ is None and error.__context__ is None
     assert shown == 2  # of the frames that can be read
-    assert before == (repr(MEANS), MEANS.to_dict(), set(vars(MEANS)), {**MEANS._content})
+    assert before == (repr(plan), plan.to_dict(), set(vars(plan)))
     printed = capfd.readouterr()
     said = [caplog.text, printed.out, printed.err, *(str(each.message) for each in recwarn)]
     assert not any(PLANTED in each for each in said)
