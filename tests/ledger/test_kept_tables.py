@@ -21,7 +21,7 @@ from tests.helpers_cases import each
 from tests.helpers_files import column
 from tests.helpers_kinds import PLANS, RECORDS
 from tests.helpers_random import rng
-from tests.strategies import ODD_VALUES, domains_and_rows, objects
+from tests.strategies import ODD_VALUES, domains_and_rows, fewer, objects
 
 
 def assert_same(one, other):
@@ -157,6 +157,7 @@ def test_objects_of_xarray():
     there_and_back(table["n"].rename(None))
 
 
+@fewer(4)
 @given(example=domains_and_rows())
 def test_releases_of_odd_texts(example):
     domain, rows = example
