@@ -18,7 +18,7 @@ from pandas_dptree.arrays.coordinates import check_domain, leaves_of
 from pandas_dptree.arrays.layout import lay_out_forest
 from pandas_dptree.arrays.variables import check_variables, names_of
 from pandas_dptree.errors import ArgumentError, kind_of_object
-from pandas_dptree.hierarchy.domain import SOURCES
+from pandas_dptree.hierarchy.domain import SOURCES, Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.cells import check_cells, sum_cells
@@ -88,7 +88,8 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
         return Outcome(tree, totals, usual_causes(), doubts, linear)
 
     steps = finishing_steps({plan.quantity.name: plan})
-    return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=steps, form="DataTree")
+    returns = partial(_is_of, {plan.quantity.name: array}, plan.domain)
+    return Release(plan=plan, read=read, effort=plan.tree.n_leaves, steps=steps, returns=returns)
 
 
 def check_array_names(array: xr.DataArray, quantity: Quantity) -> None:
@@ -138,8 +139,24 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
         read=read,
         effort=sum(each.effort for each in variables.values()),
         steps=[step for each in variables.values() for step in each.steps],
-        form="DataTree",
+        returns=partial(_is_of, {name: dataset[name] for name in plan.plans}, plan.hierarchy),
     )
+
+
+def _is_of(arrays: Mapping[Hashable, xr.DataArray], domain: Domain, kept: object) -> bool:
+    """Whether a kept table is a tree with the other dimensions and coordinates of these arrays, by name."""
+    if not isinstance(kept, xr.DataTree):
+        return False
+    total = kept["total"].to_dataset()
+    for name, array in arrays.items():
+        dims = check_domain(array, domain)
+        others = {dim: array.sizes[dim] for dim in array.dims if dim not in dims}
+        if name not in total or dict(total[name].sizes) != others:
+            return False
+        labelled = [dim for dim in others if dim in array.indexes]
+        if not all(array.indexes[dim].equals(total.indexes.get(dim)) for dim in labelled):
+            return False
+    return True
 
 
 def _merged(plan: JointPlan, trees: Mapping[Hashable, xr.DataTree], origin: Origin) -> xr.DataTree:

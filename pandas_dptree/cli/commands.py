@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from pandas_dptree.errors import (
     DomainError,
     DPTreeError,
     DPTreeWarning,
+    LedgerError,
     did_you_mean,
     listed,
     quote,
@@ -85,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", DPTreeWarning)
             warnings.showwarning = partial(_print_warning, arguments, warnings.showwarning)
             failed = arguments.run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except DPTreeError as error:
         _print_message(error, arguments)
         return status_of(error)
@@ -94,9 +97,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dptree: Stopped by Ctrl-C.{hint}", file=sys.stderr)
         return Status.STOPPED
     except BrokenPipeError:  # the reader has closed the pipe, as in `dptree demo | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         failed = None
+    except OSError as error:  # of standard output, such as a full disk
+        _discard_output()
+        has_account = getattr(arguments, "ledger", None) is not None
+        hint = "`dptree ledger show` tells what was charged, and run again, the command finds a kept table."
+        _print_message(
+            LedgerError(
+                f"Standard output cannot be written: {error.strerror}.",
+                hint=hint if has_account else "a table that was released is lost, and its budget spent.",
+            ),
+            arguments,
+        )
+        return Status.CHARGED if hasattr(arguments, "account") else Status.FAILED
     return failed or 0
+
+
+def _discard_output() -> None:
+    """Let what is left for standard output vanish, which would fail again when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_warning(
@@ -112,7 +132,8 @@ def _print_warning(
 def _print_message(message: Exception, arguments: argparse.Namespace) -> None:
     """Print an error or a warning of this package."""
     text = visible(in_shell_words(str(message), arguments), lines=True)
-    print(f"dptree: {text}", file=sys.stderr)
+    with suppress(OSError):  # nobody can be told
+        print(f"dptree: {text}", file=sys.stderr)
 
 
 def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
@@ -154,6 +175,8 @@ def _release_table(
 
 def _running(arguments: argparse.Namespace) -> Running:
     """Return how a command releases. If its output exists, only a table that was kept is returned."""
+    if arguments.out is None and sys.stdout is None:
+        raise ArgumentError("out", "must be given: standard output is closed.", hint="add --out FILE.")
     check_out(arguments.out, ".csv", ".parquet", force=arguments.force or arguments.ledger is not None)
     refusal = None if arguments.force else already_exists(arguments.out)
     return running_options(arguments, refusal)
@@ -169,6 +192,8 @@ def _deliver(released: pd.DataFrame, running: Running, arguments: argparse.Names
         else:
             write_table(released, out, force=arguments.force)
             _LOGGER.info("wrote %s", visible("standard output" if out is None else repr(str(out))))
+        if out is None:
+            sys.stdout.flush()
     except ArgumentError as error:
         if not was_charged(running):
             raise

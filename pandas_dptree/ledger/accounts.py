@@ -13,7 +13,7 @@ from typing import Any
 
 from pandas_dptree.errors import ArgumentError, InsufficientBudgetError, quote
 from pandas_dptree.ledger.amounts import Amount, Balance
-from pandas_dptree.ledger.entries import Terms, checked_note, readable
+from pandas_dptree.ledger.entries import Terms, checked_name, checked_note, readable
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import Store, spent_of
 from pandas_dptree.ledger.tables import keep_tables, keeps_tables, kept_output, packed, write_beside
@@ -43,17 +43,34 @@ class _Charging(Chargeable):
     def _requests(self, plans: Chargeables) -> dict[Hashable, Request]:
         """Return what releases by these plans ask of the accounts."""
 
+    def _checked(self, plans: Chargeables) -> dict[Hashable, Request]:
+        """Return what releases by these plans ask of the accounts, each by another name."""
+        requests = self._requests(plans)
+        seen = set()
+        for each in requests.values():
+            key = (each.account, each.part, each.name)
+            if key in seen:
+                raise ArgumentError(
+                    "plans",
+                    f"have two names that a ledger stores alike: {quote(each.name)}.",
+                    hint="use names that differ as text.",
+                )
+            seen.add(key)
+        return requests
+
     def kept(self, plans: Chargeables, note: str) -> dict[Hashable, Kept]:
         """Return the tables that were kept of releases by the same plans, with the same note and names."""
         note = checked_note(note)
         found: dict[Hashable, Kept] = {}
         with self._store.reading() as connection:
-            for name, request in self._requests(plans).items():
+            for name, request in self._checked(plans).items():
                 for number, time, plan, released in charges_of_table(connection, request, note):
                     if released and plan == request.plan.digest and name not in found:
                         output = kept_output(connection, self._store.path, number)
                         if output is not None:
-                            found[name] = Kept(table=output.table, number=number, requested=time)
+                            found[name] = Kept(
+                                table=output.table, account=request.account, number=number, requested=time
+                            )
                             _LOGGER.info("the table of charge %d is returned as it was kept", number)
         return found
 
@@ -61,7 +78,7 @@ class _Charging(Chargeable):
         """Raise what `charge` would raise now, and charge nothing; see there."""
         note = checked_note(note)
         with self._store.reading() as connection:
-            prepared(connection, list(self._requests(plans).values()), note, allow_repeat=allow_repeat)
+            prepared(connection, list(self._checked(plans).values()), note, allow_repeat=allow_repeat)
 
     def charge(
         self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
@@ -93,7 +110,7 @@ class _Charging(Chargeable):
         LedgerError
             If a plan does not belong to the account, or the file cannot be written.
         """
-        note, requests = checked_note(note), self._requests(plans)
+        note, requests = checked_note(note), self._checked(plans)
         with self._store.writing() as connection:
             charges = prepared(connection, list(requests.values()), note, allow_repeat=allow_repeat)
             heads = commit(connection, charges, note, requested=requested)
@@ -361,7 +378,7 @@ class Account(_Charging):
     def _requests(self, plans: Chargeables) -> dict[Hashable, Request]:
         """Return what releases by these plans ask of this account."""
         return {
-            name: Request(account=self.name, part=self.selected, name=name, plan=plan)
+            name: Request(account=self.name, part=self.selected, name=checked_name(name), plan=plan)
             for name, plan in plans.items()
         }
 

@@ -28,6 +28,7 @@ __all__ = [
     "CHARGE_KEYS",
     "Terms",
     "canonical",
+    "checked_name",
     "checked_note",
     "digest_after",
     "in_normal_form",
@@ -82,6 +83,13 @@ def readable(text: str, most: int = MOST_CHARACTERS) -> str:
 def checked_note(note: object) -> str:
     """Check a note, and return it in its normal form."""
     return _printable("note", note, 'say what the release is for, in one line: for example note="2026-03".')
+
+
+def checked_name(name: object) -> str | None:
+    """Check the name of a table, and return the form in which it is stored, the same for no other name."""
+    text = name if name is None or isinstance(name, str) else str(name)
+    hint = 'name the table in one line: for example name="visits".'
+    return None if text is None else _printable("name", text, hint)
 
 
 def in_normal_form(text: object) -> object:

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -82,17 +82,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A release that asks to be charged to an account, or to a part of it; `name` is the caller's, if any."""
+    """A release that asks to be charged to an account, or to a part of it; `name` is from `checked_name`."""
 
     account: str
     part: str | None
-    name: Hashable | None
+    name: str | None
     plan: Costed
-
-    @property
-    def stored_name(self) -> str | None:
-        """The name as a ledger stores it."""
-        return None if self.name is None else readable(str(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +137,6 @@ def prepared(
     """
     terms: dict[str, Terms] = {}
     spent: dict[str, dict[str, Amount]] = {}
-    seen: set[tuple[str | None, ...]] = set()
     result = []
     for request in requests:
         account = request.account
@@ -159,20 +153,8 @@ def prepared(
             terms[account].check_part(request.part)  # these terms may not be those that it was chosen from
         digest = _checked_digest(request.plan, terms[account])
         amount = _amount(request.plan, terms[account])
-        key = (account, request.part, request.stored_name, readable(request.plan.subject))
         if not allow_repeat:
-            if key in seen:
-                raise RepeatedReleaseError(
-                    f"For the account {quote(account)}, {_which(request, requests)} repeats another of this "
-                    "call, of the same name.",
-                    account=account,
-                    number=None,
-                    requested="",
-                    released=False,
-                    hint="if both are meant, give each a name of its own; each is charged in full.",
-                )
             _check_new(connection, request, requests, digest, note)
-        seen.add(key)
         left = left_of(terms[account].exact_cap, spent[account], request.part)
         if not amount.fits(left):
             raise _insufficient(amount, left, request, requests, terms[account])
@@ -200,7 +182,7 @@ def commit(
             "loss": str(charge.amount.loss),
             "delta": str(charge.amount.delta),
             "plan": request.plan.digest,
-            "name": request.stored_name,
+            "name": request.name,
             "what": readable(request.plan.subject),
             "note": note,
             "repeats": first.get(key, charge.repeats),
@@ -292,7 +274,7 @@ def charges_of_table(
         f"EXISTS (SELECT 1 FROM released WHERE charge = number) FROM entry WHERE {_SAME_NOTE} "
         "AND json_extract(content, '$.name') IS ? AND json_extract(content, '$.what') = ? "
         "ORDER BY number DESC",
-        (note, request.account, request.part, request.stored_name, readable(request.plan.subject)),
+        (note, request.account, request.part, request.name, readable(request.plan.subject)),
     ).fetchall()
 
 

@@ -14,7 +14,8 @@ weighted sums of Laplace or Gaussian noise. For such a sum X with variance :math
     \qquad\text{so}\qquad P(X \ge t \sigma) \le \frac{r + 1}{2}\, e^{1 - r},
     \quad r = \sqrt{1 + 2 t^2},
 
-at the best s. `noise_reach` inverts this, for all comparisons of a table together, which therefore are wrong
+at the best s. (Discrete Laplace noise has slightly heavier tails, so one step is added for each number.)
+`noise_reach` inverts this, for all comparisons of a table together, which therefore are wrong
 in fewer than one table in a thousand.
 """
 
@@ -225,8 +226,8 @@ def quantiles_at_bounds(column: Hashable, levels: FloatArray, ranges: Level) -> 
     errors, errors_beside, error = (np.sqrt(ranges.variances)[:, None, part] for part in parts)
     beyond = np.stack([levels, 1 - levels], axis=1)  # the first bin, and the last
     reach = noise_reach(2 * ends.size * len(levels))
-    spike = ends - _SPIKE * beside > reach * (errors + _SPIKE * errors_beside)
-    within = spike & (ends - beyond * total > reach * (errors + beyond * error))
+    spike = ends - _SPIKE * beside > reach * (errors + _SPIKE * errors_beside) + 1 + _SPIKE
+    within = spike & (ends - beyond * total > reach * (errors + beyond * error) + 1 + beyond)
     doubts = []
     for end, (place, values) in enumerate([("first", "smaller"), ("last", "larger")]):
         n_groups = np.count_nonzero(within[:, :, end].any(axis=1))

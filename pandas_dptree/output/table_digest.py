@@ -104,7 +104,7 @@ def alteration(table: Any, ledger: Keeper | None = None) -> str:
         return f"{_ALTERED}: {_SELECTED if _has_rows(whole, table) else _CHANGED}"
     digest = stated_digest(table)
     altered = digest is not None and digest != table_digest(table)
-    return f"{_ALTERED}: rows were selected or moved, or {_CHANGED}" if altered else ""
+    return f"{_ALTERED}: rows or columns were selected, moved or added, or {_CHANGED}" if altered else ""
 
 
 def _kept(table: Any, ledger: Keeper) -> Any:

@@ -86,9 +86,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A released table that was kept, and the charge that it was released for, by number and time."""
+    """A released table that was kept, and the charge that it was released for."""
 
     table: Any
+    account: str
     number: int
     requested: str
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -121,14 +122,15 @@ class Release:
     """A plan together with its data, whose public arguments have been checked.
 
     `read` reads the records and adds no noise: what it returns holds exact values. `effort` is the work of
-    reading, relative to the `steps` of the function that `read` returns. `form` is what the release returns.
+    reading, relative to the `steps` of the function that `read` returns. `returns` tells whether a table that
+    was kept has the form and the dimensions of what the release would return.
     """
 
     plan: Costed
     read: Callable[[Resources], Finish]
     effort: int = 1
     steps: Sequence[Step]
-    form: Literal["frame", "DataTree"] = "frame"
+    returns: Callable[[Any], bool] = lambda table: not isinstance(table, xr.DataTree)
 
 
 def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> dict[Name, Any]:
@@ -150,6 +152,9 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     plans = {names[name]: each.plan for name, each in releases.items()}
     if account is not None and plans:
         account.check(plans, **charging)
+    texts = (
+        {} if account is None else {name: json.dumps(each.plan.to_dict()) for name, each in releases.items()}
+    )
     steps = [("reading the records", each.effort) for each in releases.values()]
     steps += [step for each in releases.values() for step in each.steps]
     outcomes: dict[Name, Outcome] = {}
@@ -165,7 +170,8 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
             while unfinished:
                 name, finish = unfinished.pop(0)  # so that exact values are freed one by one
                 outcomes[name] = finish(Origin(rng, charges.get(names[name])), done)
-                state_digest(outcomes[name].table)
+                with suppress(Exception):  # without its digest, a table is still a table
+                    state_digest(outcomes[name].table)
                 if unfinished:
                     done()
         except Exception as error:
@@ -176,9 +182,7 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
     released = next(iter(tables.values())) if len(tables) == 1 else tables
     if account is not None and charges:
         outputs = {
-            charges[names[name]]: Output(
-                table=each.table, linear=each.linear, plan=json.dumps(releases[name].plan.to_dict())
-            )
+            charges[names[name]]: Output(table=each.table, linear=each.linear, plan=texts[name])
             for name, each in outcomes.items()
         }
         _keep(account, outputs, released)
@@ -197,17 +201,17 @@ def _kept(
     found = account.kept({names[name]: each.plan for name, each in releases.items()}, note)
     kept = {name: found[names[name]] for name in releases if names[name] in found}
     for name, each in kept.items():
-        if isinstance(each.table, xr.DataTree) != (releases[name].form == "DataTree"):
+        if not releases[name].returns(each.table):
             raise RepeatedReleaseError(
                 f"This plan was released with the note {quote(note)} before, as a "
-                f"{type(each.table).__name__}: charge {each.number}, requested at {each.requested}. Nothing "
-                "was charged now.",
-                account="",
+                f"{type(each.table).__name__} of another form or other dimensions: charge {each.number}, "
+                f"requested at {each.requested}. Nothing was charged now.",
+                account=each.account,
                 number=each.number,
                 requested=each.requested,
                 released=True,
-                hint=f"read it with ledger.table({each.number}), or give this release a name of its own: "
-                "name=...",
+                hint=f"ledger.table({each.number}) returns it. For this release, pass a name of its own, as "
+                "name=..., another note, or allow_repeat=True.",
             )
     return kept
 
@@ -240,12 +244,16 @@ def _keep(account: Chargeable, outputs: Mapping[Charge, Output], released: Any) 
     """Keep the tables of charges. If that fails, they must not be lost, so there is only a warning."""
     try:
         account.keep(outputs)
-    except DPTreeError as error:
+    except Exception as error:
+        fact = f"The table cannot be kept, because of a {type(error).__name__}."
+        hint = "find the cause before the next release."
+        if isinstance(error, DPTreeError):
+            fact, hint = error.fact, error.hint
         charges = {charge.number: charge for charge in outputs}
         warn(
-            f"{error.fact} The release was charged ({_in_words(charges)}), but its table could not be kept: "
-            "the ledger lists it as without output, and cannot return it again. So save it now.",
-            hint=error.hint,
+            f"{fact} The release was charged ({_in_words(charges)}), but its table could not be kept: the "
+            "ledger lists it as without output, and cannot return it again. So save it now.",
+            hint=hint,
             released=released,
         )
 

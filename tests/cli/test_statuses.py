@@ -179,3 +179,21 @@ def test_a_command_that_was_stopped_says_so(files, ledger, capsys, monkeypatch, 
     said = capsys.readouterr().err
     assert said.startswith("dptree: Stopped by Ctrl-C.\nHint: `dptree ledger show`") and said.count("\n") == 2
     assert ledger.to_frame().empty
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_full_output_is_no_failure_without_a_charge(files, kept):
+    path = files / "b.sqlite"
+    dpt.Ledger.create(path, account="a", epsilon=1.0, privacy_unit=dpt.ROWS, keep_tables=kept).close()
+    script = "import sys; from pandas_dptree.cli import main; sys.exit(main())"
+    places, visits = str(files / "places.csv"), str(files / "visits.csv")
+    command = [sys.executable, "-c", script, "counts", visits, *BY, "--domain", places, *charging(files)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == Status.CHARGED and "Standard output cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr and dpt.Ledger.open(path)["a"].n_charges == 1
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == (Status.DONE if kept else Status.REFUSED)
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True)
+    assert closed.returncode == Status.ARGUMENTS and "standard output is closed" in closed.stderr

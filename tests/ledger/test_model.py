@@ -97,7 +97,7 @@ class Ledgers(RuleBasedStateMachine):
             for i, (name, part, _) in enumerate(requests)
         }
         account = Several(self.ledger._store, chosen)
-        plans = {(str(i), "table"): plan for i, (_, _, plan) in enumerate(requests)}
+        plans = {(str(i), f"table {i}"): plan for i, (_, _, plan) in enumerate(requests)}
         call = account.check if only_check else account.charge
         options = {"allow_repeat": insist, **({} if only_check else {"requested": NOW})}
         if expected is not None:
@@ -107,10 +107,10 @@ class Ledgers(RuleBasedStateMachine):
         charges = call(plans, note, **options)
         if only_check:
             return
-        for (name, part, plan), charge in zip(requests, charges.values(), strict=True):
+        for i, ((name, part, plan), charge) in enumerate(zip(requests, charges.values(), strict=True)):
             self.number += 1
             assert (charge.number, charge.account, charge.part) == (self.number, name, part)
-            self.models[name].charges.append((plan.loss, plan.delta, part, plan.subject, note))
+            self.models[name].charges.append((plan.loss, plan.delta, part, plan.subject, note, i))
             self.numbers[charge.number] = charge
             self.heads.append(charge.digest)
 
@@ -118,10 +118,10 @@ class Ledgers(RuleBasedStateMachine):
         """The error of the first request that cannot be charged after those before it, or None."""
         kept = {name: list(model.charges) for name, model in self.models.items()}
         try:
-            for name, part, plan in requests:
+            for i, (name, part, plan) in enumerate(requests):
                 model = self.models[name]
-                repeated = any(each[2:] == (part, plan.subject, note) for each in model.charges)
-                model.charges.append((plan.loss, plan.delta, part, plan.subject, note))
+                repeated = any(each[2:] == (part, plan.subject, note, i) for each in model.charges)
+                model.charges.append((plan.loss, plan.delta, part, plan.subject, note, i))
                 if repeated and not insist:
                     return RepeatedReleaseError
                 if not model.keeps_to_its_cap():

@@ -89,10 +89,26 @@ def test_a_table_of_an_array_comes_back_as_one(account):
     first = cells.dp.release(plan, **options)
     assert same(first, again(lambda: cells.dp.release(plan, **options)))
     records = pd.DataFrame({"city": ["F"]})
-    with pytest.raises(RepeatedReleaseError, match="before, as a DataTree: charge 3"):
+    with pytest.raises(RepeatedReleaseError, match="as a DataTree of another form or other dimensions"):
         plan.release(records, **options)
     plan.release(records, **options, name="records")
+    for other in (cells.rename(age="sex"), cells.isel(age=slice(2)), cells.isel(age=0, drop=True)):
+        with pytest.raises(RepeatedReleaseError, match="other dimensions: charge 3"):
+            other.dp.release(plan, **options)
     assert account.n_charges == 2
+
+
+def test_trees_of_several_variables_come_back_for_the_same_dimensions(account):
+    cells = xr.Dataset(
+        {"visits": (["city", "age"], np.full((2, 2), 900)), "deaths": (["city"], np.full(2, 90))},
+        coords={"city": ["F", "O"], "age": [1, 2]},
+    )
+    plan, options = cells.dp.plan(["city"], epsilon=0.5), {"ledger": account, "note": NOTE}
+    first = cells.dp.release(plan, **options)
+    assert same(first, again(lambda: cells.dp.release(plan, **options)))
+    for other in (cells.assign_coords(age=[1, 3]), cells.isel(age=0, drop=True)):
+        with pytest.raises(RepeatedReleaseError, match="other dimensions: charge 3"):
+            other.dp.release(plan, **options)
 
 
 def test_linear_estimates_are_kept(account, plan):
@@ -133,6 +149,13 @@ def test_names_and_repeats_make_new_tables(account, plan):
     assert account.n_charges == 4
     with pytest.warns(dpt.DPTreeWarning, match="charge 7"):
         assert same(plan.release(RECORDS, **options), third)
+    for name, text in {"cafe\u0301": "caf\u00e9", " second ": "second"}.items():  # one name
+        plan.release(RECORDS, **options, name=name, allow_repeat=True)
+        with pytest.warns(dpt.DPTreeWarning, match="was released before"):
+            plan.release(RECORDS, **options, name=text)
+    for name in ("", "a\u200b", "a\nb", "x" * 201):  # names that would be stored like others
+        with pytest.raises(ArgumentError, match="`name` "):
+            plan.release(RECORDS, **options, name=name)
     for name in (3, b"x"):
         with pytest.raises(ArgumentError, match="`name` must be text"):
             plan.release(RECORDS, **options, name=name)
@@ -277,3 +300,17 @@ def test_a_release_killed_at_every_statement_is_repeated(tmp_path, plan, monkeyp
         if status == 0:
             break
     assert list(dict.fromkeys(found)) == ["new", "missing", "kept"] and len(found) > 15
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyError])
+def test_whatever_fails_while_a_table_is_kept_loses_it_not(account, plan, monkeypatch, error):
+    def fail(*_):
+        raise error("Ann")
+
+    monkeypatch.setattr("pandas_dptree.ledger.accounts.packed", fail)
+    with pytest.raises(
+        dpt.DPTreeWarning, match=f"because of a {error.__name__}.*charge 3.* save it now"
+    ) as caught:
+        plan.release(RECORDS, ledger=account, note=NOTE)
+    assert isinstance(caught.value.released, pd.DataFrame) and "Ann" not in str(caught.value)
+    assert account.n_charges == 1

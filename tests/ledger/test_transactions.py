@@ -181,17 +181,17 @@ def test_the_repeated_one_of_several_is_named(patients):
         charge(patients, counts=StandIn(name="counts"), costs=StandIn(name="costs"))
 
 
-def test_the_same_plan_twice_in_one_call(ledger, patients):
-    plans, before = {1: StandIn(), "1": StandIn("2/10")}, state(ledger)  # names that a ledger stores alike
-    options = {"allow_repeat": False, "requested": NOW}
-    with pytest.raises(
-        RepeatedReleaseError, match=r"the release '1'.* repeats another of this call, of the same name"
-    ) as error:
-        patients.charge(plans, "note", **options)
-    assert error.value.number is None and state(ledger) == before
-    patients.charge(plans, "note", **options | {"allow_repeat": True})
-    charge(patients, a=StandIn(), b=StandIn())
-    assert patients.n_charges == 4
+def test_names_that_are_stored_alike(ledger, patients):
+    plans, before = {1: StandIn(), "1": StandIn("2/10", name="other")}, state(ledger)
+    for options in ({"allow_repeat": False}, {"allow_repeat": True}):
+        for call in (patients.check, lambda *a, **o: patients.charge(*a, **o, requested=NOW)):
+            with pytest.raises(ArgumentError, match="`plans` have two names that a ledger stores alike: '1'"):
+                call(plans, "note", **options)
+    with pytest.raises(ArgumentError, match="stores alike"):
+        patients.kept(plans, "note")
+    assert state(ledger) == before
+    charge(patients, a=StandIn(), b=StandIn())  # one plan for two tables
+    assert patients.n_charges == 2
 
 
 def test_a_check_takes_nothing(ledger, patients):
