@@ -426,7 +426,7 @@ def test_a_single_name_everywhere():
         == "Day"
     )
     assert FRAME.dp.plan("Day", domain=DAYS, epsilon=1.0).level_names == ("total", "Day")
-    assert FRAME.dp.quantiles("cost", 0.5, bounds=(0, 9), **by_day).columns[1] == "Day"
+    assert FRAME.dp.quantiles("cost", 0.5, bounds=(0, 99), **by_day).columns[1] == "Day"
     assert dpt.Domain.observed(FRAME, by="Day").by == ("Day",)
     assert dpt.Domain.from_categories(DAYS.astype("category"), by="Day").by == ("Day",)
     assert dpt.mapping(DAYS, by="Day").names == ("Day",)

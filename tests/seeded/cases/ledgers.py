@@ -32,7 +32,9 @@ def state(book: dpt.Ledger, *parts: str) -> dict[str, Any]:
     frame, account = book.to_frame(), book["visits"]
     accounts = {"account": account, **{part: account.part(part) for part in parts}}
     return {
-        "charges": frame.drop(columns=[each for each in ("time", "user", "digest", "plan") if each in frame]),
+        "charges": frame.drop(
+            columns=[each for each in ("time", "user", "digest", "table", "plan") if each in frame]
+        ),
         "columns": list(frame),
         "balances": {
             name: [each.spent.to_dict(), each.remaining.to_dict(), each.n_charges]
