@@ -175,17 +175,16 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
                 if unfinished:
                     done()
         except Exception as error:
-            if not charges:
+            if account is None:
                 raise
-            _say_charged(charges, error)
+            if outcomes:
+                finished = {name: each.table for name, each in outcomes.items()}
+                _keep(account, _outputs(outcomes, charges, names, texts), finished)
+            _say_charged([charges[names[name]] for name in releases if name not in outcomes], error)
     tables = {name: kept[name].table if name in kept else outcomes[name].table for name in names}
     released = next(iter(tables.values())) if len(tables) == 1 else tables
     if account is not None and charges:
-        outputs = {
-            charges[names[name]]: Output(table=each.table, linear=each.linear, plan=texts[name])
-            for name, each in outcomes.items()
-        }
-        _keep(account, outputs, released)
+        _keep(account, _outputs(outcomes, charges, names, texts), released)
     _warn_of_kept(kept, released)
     for outcome in outcomes.values():
         if not warn_if_empty(released, outcome.totals, outcome.causes):
@@ -229,12 +228,25 @@ def _warn_of_kept(kept: Mapping[Name, Kept], released: Any) -> None:
         )
 
 
-def _say_charged(charges: Mapping[Hashable, Charge], error: Exception) -> NoReturn:
+def _outputs(
+    outcomes: Mapping[Name, Outcome],
+    charges: Mapping[Hashable, Charge],
+    names: Mapping[Name, Hashable],
+    texts: Mapping[Name, str],
+) -> dict[Charge, Output]:
+    """Return what each charge was for."""
+    return {
+        charges[names[name]]: Output(table=each.table, linear=each.linear, plan=texts[name])
+        for name, each in outcomes.items()
+    }
+
+
+def _say_charged(charges: Sequence[Charge], error: Exception) -> NoReturn:
     """Raise an error that says what was charged for nothing."""
     raise ChargedError(
         f"The release failed after it was charged ({_in_words(charges)}), with a "
         f"{type(error).__name__}. There is no table.",
-        charges=tuple(charges.values()),
+        charges=tuple(charges),
         hint="the budget is spent. Find the cause first; then allow_repeat=True or another note releases "
         "again, charged in full.",
     ) from error
@@ -249,21 +261,20 @@ def _keep(account: Chargeable, outputs: Mapping[Charge, Output], released: Any) 
         hint = "find the cause before the next release."
         if isinstance(error, DPTreeError):
             fact, hint = error.fact, error.hint
-        charges = {charge.number: charge for charge in outputs}
         warn(
-            f"{fact} The release was charged ({_in_words(charges)}), but its table could not be kept: the "
+            f"{fact} The release was charged ({_in_words([*outputs])}), but its table could not be kept: the "
             "ledger lists it as without output, and cannot return it again. So save it now.",
             hint=hint,
             released=released,
         )
 
 
-def _in_words(charges: Mapping[Any, Charge]) -> str:
+def _in_words(charges: Sequence[Charge]) -> str:
     """List charges: account, part, number and note."""
     return "; ".join(
         f"account {quote(each.account)}{'' if each.part is None else f', part {quote(each.part)}'}, charge "
         f"{each.number}, note {quote(each.note)}"
-        for each in list(charges.values())[:8]
+        for each in charges[:8]
     )
 
 

@@ -19,6 +19,7 @@ from pandas_dptree.ledger import tables
 from pandas_dptree.ledger.tables import kept_output
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.table_digest import stated_digest, table_digest
+from pandas_dptree.plans import execute
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
 from tests.helpers_ledger import change, create, edited, forked, killed_at, problems
 
@@ -249,6 +250,24 @@ def test_a_failure_after_the_charge_says_what_was_charged(account, plan, monkeyp
     with pytest.raises(RepeatedReleaseError, match="no table was kept: the process may still be running"):
         plan.release(RECORDS, ledger=account, note=NOTE)
     assert account.n_charges == 1
+
+
+def test_a_failure_of_the_second_table_keeps_the_first(account, plan, monkeypatch):
+    made = execute.release_frame
+
+    def fail(*arguments):
+        monkeypatch.setattr(execute, "release_frame", lambda *_: 1 / 0)
+        return made(*arguments)
+
+    monkeypatch.setattr(execute, "release_frame", fail)
+    with pytest.raises(ChargedError, match=r"charge 4, note .*ZeroDivisionError") as error:
+        account.release({"a": plan, "b": plan}, RECORDS, note=NOTE)
+    assert [each.number for each in error.value.charges] == [4]
+    monkeypatch.undo()
+    again(lambda: account.release({"a": plan}, RECORDS, note=NOTE)["a"])
+    with pytest.raises(RepeatedReleaseError, match="no table was kept"):
+        account.release({"a": plan, "b": plan}, RECORDS, note=NOTE)
+    assert account.n_charges == 2
 
 
 def test_a_failure_before_the_charge_costs_nothing(account, plan):
