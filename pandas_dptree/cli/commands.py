@@ -99,18 +99,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has closed the pipe, as in `dptree demo | head`
         _discard_output()
         failed = None
-    except OSError as error:  # of standard output, such as a full disk
-        _discard_output()
-        has_account = getattr(arguments, "ledger", None) is not None
-        hint = "`dptree ledger show` tells what was charged, and run again, the command finds a kept table."
+    except OSError as error:
         _print_message(
             LedgerError(
-                f"Standard output cannot be written: {error.strerror}.",
-                hint=hint if has_account else "a table that was released is lost, and its budget spent.",
+                f"The system refuses to read or write: {error.strerror}.", hint="nothing was released."
             ),
             arguments,
         )
-        return Status.CHARGED if hasattr(arguments, "account") else Status.FAILED
+        if sys.stdout is not None:
+            _discard_output()
+        return Status.FAILED
     return failed or 0
 
 
@@ -183,17 +181,34 @@ def _running(arguments: argparse.Namespace) -> Running:
 
 
 def _deliver(released: pd.DataFrame, running: Running, arguments: argparse.Namespace) -> int:
-    """Write or print a released table, and say what was charged. It is printed if it cannot be written."""
+    """Write or print a released table, and say what was charged."""
+    try:
+        status = _write_or_print(released, running, arguments)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # of standard output, such as a full disk
+        _discard_output()
+        hint = "run again, the command returns the table, if the ledger keeps tables."
+        if "ledger" not in running:
+            hint = "the table is lost, and its budget spent: name a file by --out."
+        fact = f"Standard output cannot be written: {error.strerror}."
+        _print_message(LedgerError(fact, hint=hint), arguments)
+        status = Status.CHARGED if was_charged(running) else Status.FAILED
+    with suppress(OSError):
+        print_charge(running)
+    return status
+
+
+def _write_or_print(released: pd.DataFrame, running: Running, arguments: argparse.Namespace) -> Status:
+    """Write a table, or print it if it was charged and cannot be written."""
     out: Path | None = arguments.out
-    status = Status.DONE
     try:
         if out is not None and not arguments.force and already_exists(out) and holds(out, released):
             print(visible(f"dptree: {str(out)!r} holds this table already."), file=sys.stderr)
         else:
             write_table(released, out, force=arguments.force)
             _LOGGER.info("wrote %s", visible("standard output" if out is None else repr(str(out))))
-        if out is None:
-            sys.stdout.flush()
+        status = Status.DONE
     except ArgumentError as error:
         if not was_charged(running):
             raise
@@ -201,7 +216,8 @@ def _deliver(released: pd.DataFrame, running: Running, arguments: argparse.Names
         print("dptree: the table, whose budget is spent, follows on standard output.", file=sys.stderr)
         write_table(released, None, force=False)
         status = Status.CHARGED
-    print_charge(running)
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return status
 
 

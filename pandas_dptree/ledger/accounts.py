@@ -29,7 +29,7 @@ from pandas_dptree.signatures import public
 __all__ = ["Account", "Several"]
 
 _LOGGER = logging.getLogger("pandas_dptree.ledger")
-"""It is told what the ledger says, and nothing else."""
+"""Logs what the ledger says, and nothing else."""
 
 
 class _Charging(Chargeable):

@@ -193,6 +193,9 @@ def test_a_full_output_is_no_failure_without_a_charge(files, kept):
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == Status.CHARGED and "Standard output cannot be written" in done.stderr
     assert "Traceback" not in done.stderr and dpt.Ledger.open(path)["a"].n_charges == 1
+    with open("/dev/full", "w") as full:  # what is kept costs nothing
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == (Status.FAILED if kept else Status.REFUSED) and "Traceback" not in done.stderr
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == (Status.DONE if kept else Status.REFUSED)
     closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True)

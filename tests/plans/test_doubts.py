@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.output import doubtful_tables
 from pandas_dptree.output.doubtful_tables import Level, empty_values, mostly_noise, noise_reach
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import measured
@@ -272,3 +273,11 @@ def test_intervals_from_bound_to_bound():
     assert "as wide as its bounds in most groups of every level" in fact
     groups["epsilon"] = 20.0
     assert said(lambda rng: dpt.quantiles(frame, "cost", 0.5, rng=rng, **groups)) == [[]]
+
+
+def test_one_step_of_noise_is_no_quantile_at_a_bound():
+    """Discrete noise of hardly any variance still moves by whole steps, now and then."""
+    small = doubtful_tables.Level(np.array([[1.0, 0, 0, 0, 1]]), np.full((1, 5), 1e-9))
+    assert doubtful_tables.quantiles_at_bounds("cost", np.array([0.5]), small) == []
+    many = doubtful_tables.Level(np.array([[100.0, 0, 0, 0, 100]]), np.full((1, 5), 1e-9))
+    assert len(doubtful_tables.quantiles_at_bounds("cost", np.array([0.5]), many)) == 1
