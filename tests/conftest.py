@@ -94,29 +94,29 @@ def clinics() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory):
-    """Start Spark with two workers that try a task four times. Its log is the file `spark.log_path`."""
+def start_spark(tmp_path_factory):
+    """Return a function that starts Spark with two workers that try a task four times, or starts it anew.
+
+    The log of a session is the file `spark.log_path`.
+    """
     pyspark = pytest.importorskip("pyspark", reason="no pyspark: pip install pyspark")
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     if shutil.which(java) is None:
         pytest.skip("no Java, which Spark needs: install Java 17, or set JAVA_HOME")
-    folder = tmp_path_factory.mktemp("spark")
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.local.dir": str(folder),
-        "spark.sql.session.timeZone": "America/Los_Angeles",
-        "spark.sql.shuffle.partitions": "5",
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.ui.enabled": "false",
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv(
-            "PYTHONPATH", str(Path(__file__).resolve().parents[1])
-        )  # workers import the functions of tests
+
+    def start():
+        folder = tmp_path_factory.mktemp("spark")
         builder = pyspark.sql.SparkSession.builder.master("local[2,4]").appName("tests")
+        settings = {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.local.dir": str(folder),
+            "spark.sql.session.timeZone": "America/Los_Angeles",
+            "spark.sql.shuffle.partitions": "5",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.ui.enabled": "false",
+        }
         for name, value in settings.items():
             builder = builder.config(name, value)
         own = os.dup(2)
@@ -128,9 +128,49 @@ def spark(tmp_path_factory):
             os.dup2(own, 2)
             os.close(own)
         session.log_path = folder / "log.txt"
-        yield session
+        return session
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv(
+            "PYTHONPATH", str(Path(__file__).resolve().parents[1])
+        )  # workers import the functions of tests
+        sessions = []
+
+        def running():
+            """Return the session of this process; if its Java has ended, say so and start another one."""
+            if sessions and not _answers(sessions[-1]):
+                last = sessions[-1].log_path.read_text(errors="replace")[-1_000:]
+                print(f"Java ended between two test files. Its log ends with:\n{last}", file=sys.__stderr__)
+                with suppress(OSError):
+                    pyspark.SparkContext._gateway.proc.stdin.close()
+                pyspark.SparkContext._active_spark_context = None
+                pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
+                pyspark.sql.SparkSession._instantiatedSession = None
+                pyspark.sql.SparkSession._activeSession = None
+                sessions.append(start())
+            if not sessions:
+                sessions.append(start())
+            return sessions[-1]
+
+        yield running
         with suppress(OSError):  # Java may have ended before
-            session.stop()
+            if sessions:
+                sessions[-1].stop()
+
+
+@pytest.fixture(scope="module")
+def spark(start_spark):
+    """Return a session of Spark that answers, the same for all test files unless its Java has ended."""
+    return start_spark()
+
+
+def _answers(session):
+    """Return whether the Java of a session of Spark still runs."""
+    try:
+        return session.sparkContext._jsc.sc().isStopped() is False
+    except Exception:  # py4j has several errors for this
+        return False
 
 
 @pytest.fixture(scope="module")
