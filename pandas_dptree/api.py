@@ -31,6 +31,7 @@ from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import read_file, to_file
+from pandas_dptree.output.pages.page import Page, page
 from pandas_dptree.planning.targets import relative, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
@@ -77,6 +78,7 @@ __all__ = [
     "MissingExtraError",
     "Multiplicative",
     "MultiplicativePlan",
+    "Page",
     "Plan",
     "PrivacyLoss",
     "RepeatedReleaseError",
@@ -97,6 +99,7 @@ __all__ = [
     "histogram",
     "mapping",
     "mean",
+    "page",
     "plan",
     "plan_agg",
     "plan_distribution",
