@@ -19,9 +19,8 @@ import pandas as pd
 from pandas_dptree import verify
 from pandas_dptree.cli import demo
 from pandas_dptree.cli.charging import print_charge, running_options, was_charged
-from pandas_dptree.cli.files import already_exists, check_out, holds, read, write, write_table
+from pandas_dptree.cli.files import already_exists, check_out, holds, write, write_table
 from pandas_dptree.cli.parser import Run, parser_of
-from pandas_dptree.cli.records import open_records, reported
 from pandas_dptree.cli.shell_words import flags_of, in_shell_words
 from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import (
@@ -37,6 +36,8 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
+from pandas_dptree.ingest.files.public_files import read
+from pandas_dptree.ingest.files.records import open_records, reported
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import example, given
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import csv_files
 from pandas_dptree.cli.commands import main
-from pandas_dptree.cli.files import read
-from pandas_dptree.cli.records import open_records
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.files import csv_files
+from pandas_dptree.ingest.files.public_files import read
+from pandas_dptree.ingest.files.records import open_records
 from tests.helpers_cases import each
 from tests.helpers_reading import encoded_units, leaves_read
 
