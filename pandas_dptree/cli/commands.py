@@ -36,7 +36,7 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
-from pandas_dptree.ingest.files.public_files import read
+from pandas_dptree.ingest.files.public_tables import read_table
 from pandas_dptree.ingest.files.records import open_records, reported
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
@@ -271,7 +271,7 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None
             )
         return "observed"
     _LOGGER.info("reading the public keys in %s", visible(repr(str(arguments.domain))))
-    places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
+    places = read_table(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
     if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
         flags = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
         places = places.assign(**{arguments.structural_zeros: flags})
@@ -282,7 +282,7 @@ def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
     """Read the public counts; in a CSV file, keys are text and counts are numbers."""
     if arguments.known is None:
         return None
-    counts: pd.DataFrame = read(arguments.known, None, "known")
+    counts: pd.DataFrame = read_table(arguments.known, None, "known")
     for name in {"count", "at_least"} & set(counts.columns) - set(arguments.by):
         try:
             counts[name] = pd.to_numeric(counts[name])

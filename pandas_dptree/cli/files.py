@@ -1,4 +1,4 @@
-"""Writing of tables for the shell command, and the checks before."""
+"""Files that the shell command writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, visible
-from pandas_dptree.ingest.files.public_files import suffix_of
+from pandas_dptree.ingest.files.public_tables import checked_suffix
 from pandas_dptree.output.atomic_files import check_writable, write_whole
 from pandas_dptree.output.files import TableFile, check_parquet, description_path, read_file
 
@@ -31,7 +31,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
         raise ArgumentError(
             "out", f"is in a folder that does not exist: {str(path)!r}.", hint="create the folder first."
         )
-    suffix = suffix_of(path, "out", *known)
+    suffix = checked_suffix(path, "out", *known)
     for each in _files_of(path):
         try:
             check_writable(each)

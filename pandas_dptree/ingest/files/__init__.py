@@ -1,1 +1,1 @@
-"""Files of records and of public keys. Secret: what is read here may not leave."""
+"""Records and public tables in files: CSV, Parquet, and databases of duckdb."""

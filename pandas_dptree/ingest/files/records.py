@@ -1,4 +1,4 @@
-"""Reading of records for the shell command, a part of the files at a time. Secret: nothing here may leave."""
+"""Reading of records from files, a part of them at a time. Secret: nothing here may leave."""
 
 from __future__ import annotations
 

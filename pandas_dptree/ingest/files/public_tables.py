@@ -1,4 +1,4 @@
-"""Reading of public files: keys and known counts."""
+"""Public tables in files: keys, and counts that are known."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, 
 from pandas_dptree.ingest.files.csv_files import read_csv
 from pandas_dptree.ingest.frames import check_columns
 
-__all__ = ["read", "suffix_of"]
+__all__ = ["checked_suffix", "read_table"]
 
 
-def read(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
+def read_table(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
     """Read columns of a public .csv, .csv.gz or .parquet file; all of them if `columns` is None.
 
     A CSV file is UTF-8 with commas, its first line names the columns, and its values are read as text.
     `argument` names the file in errors.
     """
     try:
-        if suffix_of(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
+        if checked_suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
             return read_csv(path, columns, argument)
         frame = pd.read_parquet(path)
         if columns is None:
@@ -40,8 +40,8 @@ def read(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
     )
 
 
-def suffix_of(path: Path, argument: str, *known: str) -> str:
-    """Return the suffix of a path in lower case, if it is known."""
+def checked_suffix(path: Path, argument: str, *known: str) -> str:
+    """Return how the name of a file ends, which must be known; ``.csv.gz`` counts as ``.csv``."""
     suffix = ".csv" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
     if suffix not in known:
         raise ArgumentError(
