@@ -15,6 +15,7 @@ from pandas_dptree.errors import (
     MissingExtraError,
     RepeatedReleaseError,
 )
+from pandas_dptree.hierarchy.areas import combine
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.levels.combine import derived_domain
@@ -92,6 +93,7 @@ __all__ = [
     "binary",
     "calendar",
     "cdf",
+    "combine",
     "cut",
     "datasets",
     "derived_domain",

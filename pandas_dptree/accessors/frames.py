@@ -17,6 +17,7 @@ from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.pages.levels import MAX_ROWS
 from pandas_dptree.output.pages.page import PageOptions, page_of_one
 from pandas_dptree.output.plots import ReleasedPlots
+from pandas_dptree.output.workbooks import Layout
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Running, takes
 from pandas_dptree.signatures import public
@@ -144,9 +145,9 @@ class DataFrameAccessor:
         return ReleasedPlots(self._data)
 
     @public
-    def to_file(self, path: str | PathLike[str], *, replace: bool = True) -> None:
+    def to_file(self, path: str | PathLike[str], *, layout: Layout = "nested", replace: bool = True) -> None:
         """Write a released table to a file that keeps its meaning: see `pandas_dptree.to_file`."""
-        files.to_file(self._data, path, replace=replace)
+        files.to_file(self._data, path, layout=layout, replace=replace)
 
     def to_html(
         self,
