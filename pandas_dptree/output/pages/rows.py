@@ -218,8 +218,9 @@ class Rows:
             return None
         view, column = self.columns[0]
         rows, digits = self._rows_in(view).tolist(), self._digits[0]
-        longest = (max(len(text(row, digits)) for row in rows) for text in (column.value, column.error))
-        return ";".join(f"--{name}:{most + 1}ch" for name, most in zip("ne", longest, strict=True))
+        longest = max(len(column.value(row, digits)) for row in rows)
+        errors = [column.error_heading, *(column.error(row, digits) for row in rows)]
+        return f"--n:{longest + 1}ch;--e:{max(map(len, errors))}ch"
 
     def _small_tables(self, groups: Iterable[Group], since: int) -> list[Markup]:
         """Make the tables; consecutive groups of one row share one, and only the first shows its head."""
