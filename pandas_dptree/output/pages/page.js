@@ -2,6 +2,7 @@
 // Search, sorting and folding. All that they show is on the page without them.
 (() => {
   const words = JSON.parse(document.body.dataset.words);
+  const language = document.documentElement.lang;
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const make = (tag, properties, ...children) => {
     const made = Object.assign(document.createElement(tag), properties);
@@ -29,7 +30,7 @@
     })),
   }));
   const foldable = all("main details").filter(each => each.querySelector("table:not(.key)"));
-  const sections = all("main > section").filter(each => tables.some(({ table }) => each.contains(table)));
+  const sections = all("main > section");
 
   // Folding: groups of tables by a button in their head; `details` fold without a script.
   const folds = tables.flatMap(({ runs }) => runs).filter(({ head }) => head?.matches(".g")).map(run => {
@@ -81,23 +82,23 @@
       table.hidden = box.hidden = !any;
     }
     for (const section of sections) {
-      section.hidden = tables.every(({ table }) => table.hidden || !section.contains(table));
+      section.hidden = wanted && tables.every(({ table }) => table.hidden || !section.contains(table));
       const link = document.querySelector(`nav a[href="#${CSS.escape(section.id)}"]`);
       if (link) link.parentNode.hidden = section.hidden;
     }
     if (wanted) unfold(true);
-    const kind = new Intl.PluralRules(document.documentElement.lang).select(found) === "one" ? "one" : "many";
-    status.textContent = wanted ? words[kind].replace("{n}", found.toLocaleString(document.documentElement.lang)) : "";
+    const text = new Intl.PluralRules(language).select(found) === "one" ? words.one : words.many;
+    status.textContent = wanted ? text.replace("{n}", found.toLocaleString(language)) : "";
   };
   input.addEventListener("input", search);
   document.querySelector("nav").append(make(
     "div", { className: "tools" }, make("label", {}, words.find, " ", input), foldAll, status));
 
-  // Sorting of the rows below each head: names from A, numbers from the largest, then the other way, then as before.
-  const collator = new Intl.Collator(document.documentElement.lang, { numeric: true });
+  // Sorting below each head: names from A, numbers from the largest; then the other way; then as before.
+  const collator = new Intl.Collator(language, { numeric: true });
   const number = text => {
-    const digits = text.replaceAll(words.thousands, "").replaceAll(words.decimal, ".").replaceAll(words.minus, "-");
-    const found = digits.match(/^[^\d\-]*(-?\d+(?:\.\d+)?)(?![\d.:\-])/);
+    const signs = { [words.thousands]: "", [words.decimal]: ".", [words.minus]: "-" };
+    const found = [...text].map(sign => signs[sign] ?? sign).join("").match(/^[^\d\-]*(-?\d+(?:\.\d+)?)(?![\d.:\-])/);
     return found ? Number(found[1]) : NaN;
   };
   const compare = (p, q) => {
