@@ -1,19 +1,18 @@
-"""Sections for distributions: a step with its band, chosen quantiles and ranges, and the quantiles of groups."""
+"""Sections for distributions: a step with its band, quantiles, ranges, and the quartiles of groups."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.output.html import Child, Markup, element
-from pandas_dptree.output.pages.numbers import MISSING, FloatArray
+from pandas_dptree.output.pages.numbers import MISSING, exact_decimals
 from pandas_dptree.output.pages.quantiles import quantile_name, quantile_sections
 from pandas_dptree.output.pages.setting import Section, Setting, note, scrolled
 from pandas_dptree.output.pages.step_svg import step_svg
@@ -31,11 +30,14 @@ class Binned(Protocol):
     bins: Bins
     groups: pd.DataFrame | None
 
-    def cdf(self, *, confidence: float | None = None) -> pd.DataFrame: ...
+    def cdf(self, *, confidence: float | None = None) -> pd.DataFrame:
+        """Tabulate cumulative counts."""
 
-    def quantiles(self, q: Any, *, confidence: float = 0.95) -> pd.DataFrame: ...
+    def quantiles(self, q: Any, *, confidence: float = 0.95) -> pd.DataFrame:
+        """Tabulate quantiles."""
 
-    def range_counts(self, ranges: Any) -> pd.DataFrame: ...
+    def range_counts(self, ranges: Any) -> pd.DataFrame:
+        """Tabulate counts of ranges."""
 
 
 def is_distribution(table: object) -> bool:
@@ -51,7 +53,7 @@ def distributions(
     ranges: Any = None,
     confidence: float = 0.95,
 ) -> list[Section]:
-    """Show distributions one after the other; of several groups, all records and then the quartiles of each."""
+    """Show distributions one after the other; of groups, their quartiles too."""
     sections = []
     for name in tables:
         table = page.tables[name]
@@ -77,11 +79,10 @@ def _section(
     counts = _first(table, table.cdf(confidence=confidence))
     total = int(counts["count"].iloc[-1])
     share = page.format.percent(confidence)
-    picture, thinnest = step_svg(
-        table.bins, *(counts[each].to_numpy() for each in ("count", "lower", "upper")), page.format, said
-    )
+    lower, middle, upper = (counts[each].to_numpy() for each in ("lower", "count", "upper"))
+    picture, thinnest = step_svg(table.bins, (lower, middle, upper), page.format, said)
     drawn = element("div", picture, role="img", aria_label=texts.fill("distribution.picture", name=column))
-    widest = int(np.max(counts[["upper", "lower"]].sub(counts["count"], axis=0).abs().to_numpy()))
+    widest = int(max((upper - middle).max(), (middle - lower).max()))
     told = texts.fill("distribution.band", share=share)
     if thinnest:
         told += " " + texts.fill("distribution.thin", error=page.format.margin(widest))
@@ -90,10 +91,14 @@ def _section(
     found = _first(table, table.quantiles(list(quantiles), confidence=confidence))
     parts = found["q"] if "q" in found else found.index
     rows = [
-        (quantile_name(page, part), said(row.value), texts.fill("numbers.interval", lower=said(row.lower), upper=said(row.upper)))
+        (
+            page.labels.name(quantile_name(page, part)),
+            said(row.value),
+            texts.fill("numbers.interval", lower=said(row.lower), upper=said(row.upper)),
+        )
         for part, row in zip(parts, found.itertuples(), strict=True)
     ]
-    heads = (texts["distribution.part"], column, texts.fill("head.interval", share=share))
+    heads = (texts["distribution.part"], column, texts.fill("head.error.ends", share=share))
     tables = [_table(page, texts.fill("distribution.quantiles", name=column), heads, rows)]
     if ranges is None and table.bins.n_bins <= _FEW_BINS:
         ranges = _all_bins(table.bins)
@@ -125,7 +130,7 @@ def _group_name(page: Setting, groups: pd.DataFrame) -> str:
 def _all_bins(bins: Bins) -> list[tuple[Any, Any]]:
     """Return the ends of each bin."""
     ends = list(bins.values_at(np.arange(bins.n_bins + 1)))
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(ends))
 
 
 def _ranges(page: Setting, table: Binned, ranges: Any, said: Callable[[Any], str], column: str) -> Markup:
@@ -135,10 +140,12 @@ def _ranges(page: Setting, table: Binned, ranges: Any, said: Callable[[Any], str
     rows = [
         (
             page.texts.fill("range.ends", lower=said(piece.left), upper=said(piece.right)),
-            page.format.whole(int(row.count_)),
-            page.format.margin(row.std_error),
+            page.format.whole(count),
+            page.format.margin(error),
         )
-        for piece, row in zip(pieces, found.rename(columns={"count": "count_"}).itertuples(), strict=True)
+        for piece, count, error in zip(
+            pieces, found["count"].tolist(), found["std_error"].tolist(), strict=True
+        )
     ]
     heads = (column, page.labels.name("count"), page.texts["head.error.std_error"])
     return _table(page, page.texts.fill("distribution.ranges", name=column), heads, rows)
@@ -168,19 +175,10 @@ def _table(page: Setting, caption: str, heads: Sequence[str], rows: Sequence[Seq
 def _said(page: Setting, bins: Bins) -> Callable[[Any], str]:
     """Return how values of the column are printed: to the decimals that its bins have, or as times."""
     if not bins.is_time:
-        digits = _digits(bins.edges.astype(np.float64))
+        digits = exact_decimals(bins.edges)
         return lambda value: page.format.number(float(value), digits)
     if bins.edges.dtype.kind == "m":
         return lambda value: MISSING if pd.isna(value) else str(pd.Timedelta(value)).removeprefix("0 days ")
     edges = pd.DatetimeIndex(bins.values_at(np.arange(bins.n_bins + 1)))
     signs = len("2025-01-01") if (edges == edges.normalize()).all() else len("2025-01-01 00:00")
     return lambda value: MISSING if pd.isna(value) else str(pd.Timestamp(value))[:signs]
-
-
-def _digits(edges: FloatArray) -> int:
-    """Return the decimals that edges have, at most one more than the width of bins needs."""
-    most = min(max(0, 1 - math.floor(math.log10(float(np.diff(edges).min())))), 9)
-    exact: npt.NDArray[np.bool_] = np.array(
-        [np.allclose(np.round(edges, digits), edges, rtol=1e-12, atol=0) for digits in range(most)], dtype=bool
-    )
-    return int(np.argmax(exact)) if exact.any() else most

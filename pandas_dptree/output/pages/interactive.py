@@ -7,31 +7,25 @@ from base64 import b64encode
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import Final
 
-from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.texts import Texts
 
-__all__ = ["POLICY", "interactive_policy", "interactive_style", "script", "script_words"]
-
-POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""The content security policy of a page: nothing but its own styles."""
+__all__ = ["packaged", "policy", "script_words"]
 
 
-def interactive_policy() -> str:
-    """Return the policy that also allows the script of interactive pages, by its hash, and no other."""
-    digest = b64encode(sha256(_read("page.js").encode()).digest()).decode()
-    return f"{POLICY}; script-src 'sha256-{digest}'"
+@cache
+def packaged(name: str) -> str:
+    """Read a file that is part of the package."""
+    return (files("pandas_dptree.output.pages") / name).read_text(encoding="utf-8")
 
 
-def script() -> Markup:
-    """Return the script, to stand at the end of the body."""
-    return element("script", Markup(_read("page.js")))
-
-
-def interactive_style() -> str:
-    """Return the styles of what the script adds."""
-    return _read("interactive.css")
+def policy(*, interactive: bool) -> str:
+    """Return the content security policy of a page: its own styles, and at most our script, by its hash."""
+    allowed = "default-src 'none'; style-src 'unsafe-inline'"
+    if not interactive:
+        return allowed
+    digest = b64encode(sha256(packaged("page.js").encode()).digest()).decode()
+    return f"{allowed}; script-src 'sha256-{digest}'"
 
 
 def script_words(texts: Texts) -> str:
@@ -41,9 +35,3 @@ def script_words(texts: Texts) -> str:
         **{name: texts[f"sign.{name}"] for name in ("thousands", "decimal", "minus")},
     }
     return json.dumps(words, ensure_ascii=False)
-
-
-@cache
-def _read(name: str) -> str:
-    """Return the text of a file beside this module."""
-    return (files("pandas_dptree.output.pages") / name).read_text("utf-8")

@@ -16,6 +16,7 @@ from pandas_dptree.output.pages.numbers import MISSING
 from pandas_dptree.output.pages.setting import Section, Setting, note, scrolled
 from pandas_dptree.output.pages.texts import isolated
 from pandas_dptree.output.pages.views import Column, View
+from pandas_dptree.output.released import REMAINDER
 
 __all__ = ["MAX_ROWS", "levels"]
 
@@ -127,7 +128,7 @@ class _Beside:
     def _prints_ends(self, rows: Sequence[int]) -> bool:
         """Whether an error of some rows is printed as an interval."""
         return any(
-            column.error(at, 0)[:1] not in ("", "±")
+            not column.shows_ends and column.error(at, 0)[:1] not in ("", "±")
             for view, column in self._columns
             for row in rows
             if (at := self._row_in(view, row)) is not None
@@ -218,7 +219,7 @@ class _Beside:
         parent = int(self.main.released.parent[row])
         view, column = self._columns[0]
         at = self._row_in(view, parent) if parent >= 0 else None
-        if at is None:
+        if at is None or column.shows_ends:
             return None
         digits = column.digits(np.array([at]))
         return element("small", f"{column.value(at, digits)} {column.error(at, digits)}", class_="e")
@@ -379,6 +380,7 @@ class _Beside:
             return ""
         used = np.unique(released.groups[released.depth == depth, depth - 2])
         ended = above[~np.isin(released.groups[above, depth - 2], used)].tolist()
+        ended = [row for row in ended if released.name(row) != REMAINDER]
         if not ended:
             return ""
         names = [isolated(self.main.label(row)) for row in ended[:5]]

@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.levels import MAX_ROWS, levels
 from pandas_dptree.output.pages.setting import Section, Setting
 from pandas_dptree.output.pages.texts import isolated
 
-__all__ = ["bounded", "private_keys", "shows_large_nodes_only"]
-
-
-def shows_large_nodes_only(table: object) -> bool:
-    """Whether a released table has remainders: rows for all that it does not show."""
-    return isinstance(table, pd.DataFrame) and {"level", "count", "other"} <= {*table}
+__all__ = ["private_keys"]
 
 
 def private_keys(
@@ -33,14 +26,6 @@ def private_keys(
     told = [element("p", page.texts["keys.other"]), element("p", page.texts["keys.missing"])]
     of_levels = [_of_levels(page, page.provenances[name]) for name in tables]
     return [first._replace(body=Markup("".join([*told, *of_levels, first.body]))), *others]
-
-
-def bounded(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with large nodes only with bounds as its errors, which its remainders have too."""
-    bounds = next((name for name in ("max_error", "error_bound") if name in table), None)
-    if not shows_large_nodes_only(table) or bounds is None:
-        return table
-    return table.drop(columns="std_error", errors="ignore").rename(columns={bounds: "error_bound"})
 
 
 def _of_levels(page: Setting, provenance: Mapping[str, Any]) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.output.html import Markup
 from pandas_dptree.output.pages.levels import MAX_ROWS, levels
 from pandas_dptree.output.pages.setting import Section, Setting, note
+from pandas_dptree.output.released import provenance_of
 
 __all__ = ["is_quantiles", "quantile_name", "quantile_sections", "quantiles"]
 
@@ -42,18 +43,20 @@ def quantile_sections(
 ) -> list[Section]:
     """Show quantiles level by level, each quantile as a column."""
     wide, names = _by_node(page, table)
-    shown = replace(page, tables={**page.tables, name: wide})
+    stated = {**page.provenances[name], "confidence": provenance_of(table).get("confidence")}
+    shown = replace(page, tables={**page.tables, name: wide}, provenances={**page.provenances, name: stated})
     sections = levels(shown, [name], columns=names, max_rows=max_rows)
-    told = note(page.texts["quantiles.told"])
-    of = page.labels.name(page.provenances[name].get("column", name))
+    of = page.labels.name(stated.get("column", name))
     if table["value"].dtype.kind == "m":
         of = page.texts.fill("quantiles.hours", name=of)
+    by = [page.labels.inline(level) for level, _ in shown.view(name, names).levels]
+    told = note(page.texts["quantiles.told"]) or ""
     return [
         section._replace(
-            heading=page.texts.fill("quantiles.heading", name=of, level=page.labels.inline(section.heading)),
-            body=Markup((told or "") + section.body),
+            heading=page.texts.fill("quantiles.heading", name=of, level=level),
+            body=Markup(told + section.body),
         )
-        for section in sections
+        for section, level in zip(sections, by or [sections[0].heading], strict=False)
     ]
 
 
@@ -63,8 +66,8 @@ def quantile_name(page: Setting, part: float) -> str:
     return page.texts.fill(key, share=page.format.percent(float(part)))
 
 
-def _by_node(page: Setting, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Lay out quantiles as a table of levels: one row per group, and per quantile a value and its interval."""
+def _by_node(page: Setting, table: pd.DataFrame) -> tuple[pd.DataFrame, list[Hashable]]:
+    """Lay out quantiles as a table of levels: a row per group, and its quantiles with their intervals."""
     parts = list(dict.fromkeys(table["q"]))
     groups = [table.loc[table["q"] == part] for part in parts]
     keys = [each for each in table if each not in ("q", "value", "lower", "upper")]
@@ -73,12 +76,12 @@ def _by_node(page: Setting, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str
             "tables", "has groups without some of their quantiles.", hint="pass the whole table."
         )
     wide = groups[0][keys].reset_index(drop=True)
-    names = []
+    names: list[Hashable] = []
     for part, group in zip(parts, groups, strict=True):
         name = quantile_name(page, part)
         names.append(name)
         for suffix, column in (("", "value"), ("_std_error", None), ("_lower", "lower"), ("_upper", "upper")):
-            wide[name + suffix] = np.nan if column is None else _numbers(group[column])
+            wide[f"{name}{suffix}"] = np.nan if column is None else _numbers(group[column])
     wide.attrs.update(table.attrs)
     return wide, names
 
@@ -86,7 +89,7 @@ def _by_node(page: Setting, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str
 def _numbers(values: pd.Series) -> Any:
     """Return values as numbers; durations in hours."""
     if values.dtype.kind == "m":
-        return (values / pd.Timedelta(hours=1)).to_numpy(dtype=np.float64)
+        return values.dt.total_seconds().to_numpy() / 3600
     if values.dtype.kind not in "iuf":
         raise ArgumentError(
             "tables", "has quantiles of times, which have no row of numbers.", hint="show the distribution."

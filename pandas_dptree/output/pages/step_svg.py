@@ -25,18 +25,18 @@ _MOST_STEPS: Final = 500
 
 def step_svg(
     bins: Bins,
-    counts: npt.NDArray[Any],
-    lower: npt.NDArray[Any],
-    upper: npt.NDArray[Any],
+    band: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]],
     format_: Format,
     said: Callable[[Any], str],
 ) -> tuple[Markup, bool]:
-    """Draw the counts at the end of each bin, and say whether the band is thinner than two pixels.
+    """Draw a band and the step within it, and say whether the band is thinner than two pixels.
 
-    Shares of the width are in per cent and heights in pixels, so that text keeps its size.
+    `band` has the lower, the estimated and the upper counts at the end of each bin. Shares of
+    the width are in per cent and heights in pixels, so that text keeps its size.
     """
     numbers = bins.edges.astype(np.float64)
     x = 1000 * (numbers - numbers[0]) / (numbers[-1] - numbers[0])
+    lower, counts, upper = band
     most = max(float(upper.max()), 1.0)
     kept = np.unique(np.rint(np.linspace(0, len(counts) - 1, _MOST_STEPS)).astype(int))
     x = x[np.append(0, kept + 1)]
@@ -60,9 +60,7 @@ def step_svg(
         preserveAspectRatio="none",
     )
     thin = bool((heights[1] - heights[2]).max() < 2)
-    picture = element(
-        "svg", _rules(most, format_), _ticks(bins, said), drawing, width="100%", height=_HEIGHT
-    )
+    picture = element("svg", _rules(most, format_), _ticks(bins, said), drawing, width="100%", height=_HEIGHT)
     return picture, thin
 
 
@@ -88,9 +86,7 @@ def _rules(most: float, format_: Format) -> list[Markup]:
         height = f"{_BOTTOM - (_BOTTOM - _TOP) * min(value / most, 1.0):.1f}"
         if value > most:
             continue
-        made.append(
-            element("line", x1=f"{_LEFT}%", x2="98%", y1=height, y2=height, stroke="var(--rule)")
-        )
+        made.append(element("line", x1=f"{_LEFT}%", x2="98%", y1=height, y2=height, stroke="var(--rule)"))
         made.append(
             element("text", format_.number(value), x=f"{_LEFT - 1}%", y=height, dy="4", text_anchor="end")
         )
@@ -104,7 +100,7 @@ def _ticks(bins: Bins, said: Callable[[Any], str]) -> list[Markup]:
         marked = [0, bins.n_bins // 2, bins.n_bins]
         texts, values = list(map(said, bins.values_at(marked))), numbers[marked].tolist()
     else:
-        step = nice_step(float(numbers[-1] - numbers[0]) / 4)
+        step = nice_step(float(numbers[-1] - numbers[0]) / 5)
         first, last = math.ceil(numbers[0] / step - 1e-9), math.floor(numbers[-1] / step + 1e-9)
         values = [each * step for each in range(first, last + 1)]
         texts = list(map(said, values))
