@@ -20,7 +20,7 @@ from pandas_dptree.programmes.programme import (
 )
 from pandas_dptree.programmes.running import run_period
 
-BERLIN = ZoneInfo("Europe/Berlin")
+LATER = {"account": None, "notes": ()}
 
 
 @cache
@@ -116,6 +116,7 @@ class Visits:
                 title=title, show=show, combine={}, reliability="statcan", blank=(), labels={},
                 publisher=None, notes=None, language="en", interactive=False,
             ),
+            **{name: value for name, value in LATER.items() if name in Checked.__slots__},
         )  # fmt: skip
 
     def run(self, programme=None, **options):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote as in_url
@@ -89,7 +90,7 @@ class _InLedger(Shelf):
     allow_repeat: frozenset[str]
 
     def kept(self, plans: Plans) -> dict[str, Any]:
-        found = self.account.kept({**plans}, str(self.budget.note))
+        found = self.account.kept({**plans}, str(self.budget.note))  # type: ignore[dict-item]
         return {name: found[name].table for name in plans if name in found}
 
     def earlier(self, name: str) -> list[Earlier]:
@@ -168,7 +169,7 @@ class _InFolder(Shelf):
         for name, table in released.items():
             path, content = self._path(name, str(plans[name].digest)), to_bytes({"table": table})
             path.parent.mkdir(exist_ok=True)
-            write_whole(path, lambda whole, content=content: _write_synced(whole, content))
+            write_whole(path, partial(_write_synced, content))
             sync_folder(path.parent)
         sync_folder(self.outputs)
         return released
@@ -199,7 +200,7 @@ def _read(path: Path) -> Any:
     return from_bytes(path.read_bytes())[0]["table"]
 
 
-def _write_synced(path: Path, content: bytes) -> None:
+def _write_synced(content: bytes, path: Path) -> None:
     with open(path, "wb") as file:
         file.write(content)
         file.flush()

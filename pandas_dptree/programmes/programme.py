@@ -124,6 +124,8 @@ class Budget:
     ledger : Path or None
     account, part, note : str or None
         `account` and `note` are stated whenever `ledger` is; the placeholder is replaced in `note`.
+    note_before : str or None
+        The note of the period before, for ``as = "change"``.
     """
 
     loss: PrivacyLoss
@@ -131,6 +133,7 @@ class Budget:
     account: str | None
     part: str | None
     note: str | None
+    note_before: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

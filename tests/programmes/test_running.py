@@ -1,5 +1,6 @@
 """A run reads, charges, draws, keeps and writes; the next one goes on from what is on disk."""
 
+import json
 from dataclasses import replace
 
 import pandas as pd
@@ -18,6 +19,7 @@ from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.output.files import read_file
 from pandas_dptree.programmes import running
 from pandas_dptree.programmes.keeping import locked, shelf_of
+from pandas_dptree.programmes.outputs import as_tree
 from pandas_dptree.programmes.running import is_released
 from tests.helpers_programmes import is_empty, records
 
@@ -203,3 +205,41 @@ def test_the_ledger_refuses_without_the_lock(visits, monkeypatch):
     failed(visits, None, RefusedReleaseError)
     assert visits.n_charges == 2
     assert dpt.Ledger.open(visits.ledger()).to_frame()["released"].sum() == 0
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_a_page_is_made_again_from_what_is_kept(visits, ledger):
+    """An edited title costs nothing; the page has all tables, and says who is protected."""
+    programme = visits.programme(ledger=ledger, write=("html",), show=[{"table": "visits"}])
+    visits.run(programme)
+    first = visits.files()
+    assert list(first) == ["index.html"] and b"<h1" in first["index.html"]
+    edited = visits.programme(ledger=ledger, write=("html",), show=[{"table": "visits"}], title="Another")
+    (visits.folder / "2025-03.parquet").unlink()
+    assert visits.run(edited).released == ()
+    assert b"Another" in visits.files()["index.html"] and b"Another" not in first["index.html"]
+    assert visits.run(programme).released == () and visits.files() == first
+    if ledger:
+        assert visits.n_charges == 2
+
+
+def test_workbooks(visits):
+    openpyxl = pytest.importorskip("openpyxl")
+    visits.run(visits.programme(write=("xlsx", "parquet")))
+    assert set(visits.files()) == {
+        f"{name}.{end}" for name in ("visits", "costs") for end in ("xlsx", "parquet")
+    }
+    book = openpyxl.load_workbook(visits.folder / "published/2025-03/visits.xlsx", read_only=True)
+    assert book.sheetnames
+
+
+def test_trees_of_zarr(visits):
+    """Each level is a dataset with a row for each of its nodes."""
+    tables = visits.run().tables
+    tree = as_tree(tables["visits"])
+    assert set(tree.children) == {"total", "region", "clinic"}
+    assert tree["region"]["region"].values.tolist() == ["N", "S"]
+    table = tables["visits"]
+    assert tree["clinic"]["count"].values.tolist() == table[table["level"] == "clinic"]["count"].tolist()
+    assert json.loads(tree.attrs["dp"])["rho"] == 0.01
+    assert as_tree(tables["costs"].cdf()).dataset.sizes == {"row rows": len(tables["costs"].cdf())}
