@@ -108,7 +108,7 @@ def run_period(
         raise DPTreeError(
             f"The folder {quote(str(folder))} cannot be read or written: {error.strerror}. What was kept "
             "stays kept.",
-            hint="mend that, and run again: tables that were kept cost nothing.",
+            hint="correct that, and run again: tables that were kept cost nothing.",
         ) from None
     return Ran(tables=tables, released=tuple(new), files=tuple(files), text=text)
 

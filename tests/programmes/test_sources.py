@@ -12,7 +12,7 @@ from tests.helpers_programmes import during, records
 
 pytest.importorskip("pyarrow")
 ENGINES = [
-    None, "pyarrow", "polars", "duckdb", pytest.param("dask", marks=pytest.mark.slow),
+    None, "pyarrow", "polars", "duckdb", "dask",
     pytest.param("spark", marks=pytest.mark.slow),
 ]  # fmt: skip
 TYPES = {
