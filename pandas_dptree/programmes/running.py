@@ -100,7 +100,7 @@ def run_period(
                     say(_nobody_adds_up(checked))
                 tables |= _released(checked, new, shelf, {"progress": progress, "temp_folder": temp_folder})
             tables = {name: tables[name] for name in plans if name in tables}
-            files = _written(checked, tables, shelf, say)
+            files = write_outputs(checked, tables, shelf, say) if tables else []
             if lost:
                 raise _charged_before(lost)
             text = _in_words(checked, new, files, shelf)
@@ -146,12 +146,6 @@ def _released(checked: Checked, plans: Plans, shelf: Shelf, options: Running) ->
     names = {name: checked.tables[name].source for name in plans}
     with opened([checked.sources[name] for name in dict.fromkeys(names.values())]) as records:
         return shelf.release(plans, {name: records[source] for name, source in names.items()}, options)
-
-
-def _written(
-    checked: Checked, tables: Mapping[str, Any], shelf: Shelf, say: Callable[[str], object]
-) -> list[str]:
-    return write_outputs(checked, tables, shelf, say) if tables else []
 
 
 def _refuse_edited(names: list[str]) -> None:
