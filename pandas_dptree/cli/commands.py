@@ -19,9 +19,8 @@ import pandas as pd
 from pandas_dptree import verify
 from pandas_dptree.cli import demo
 from pandas_dptree.cli.charging import print_charge, running_options, was_charged
-from pandas_dptree.cli.files import already_exists, check_out, holds, read, write, write_table
+from pandas_dptree.cli.files import already_exists, check_out, holds, write, write_table
 from pandas_dptree.cli.parser import Run, parser_of
-from pandas_dptree.cli.records import open_records, reported
 from pandas_dptree.cli.shell_words import flags_of, in_shell_words
 from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import (
@@ -37,6 +36,8 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
+from pandas_dptree.ingest.files.public_tables import read_table
+from pandas_dptree.ingest.files.records import open_records, reported
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
@@ -175,7 +176,9 @@ def _running(arguments: argparse.Namespace) -> Running:
     """Return how a command releases. If its output exists, only a table that was kept is returned."""
     if arguments.out is None and sys.stdout is None:
         raise ArgumentError("out", "must be given: standard output is closed.", hint="add --out FILE.")
-    check_out(arguments.out, ".csv", ".parquet", force=arguments.force or arguments.ledger is not None)
+    check_out(
+        arguments.out, ".csv", ".parquet", ".xlsx", force=arguments.force or arguments.ledger is not None
+    )
     refusal = None if arguments.force else already_exists(arguments.out)
     return running_options(arguments, refusal)
 
@@ -270,7 +273,7 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None
             )
         return "observed"
     _LOGGER.info("reading the public keys in %s", visible(repr(str(arguments.domain))))
-    places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
+    places = read_table(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
     if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
         flags = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
         places = places.assign(**{arguments.structural_zeros: flags})
@@ -281,7 +284,7 @@ def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
     """Read the public counts; in a CSV file, keys are text and counts are numbers."""
     if arguments.known is None:
         return None
-    counts: pd.DataFrame = read(arguments.known, None, "known")
+    counts: pd.DataFrame = read_table(arguments.known, None, "known")
     for name in {"count", "at_least"} & set(counts.columns) - set(arguments.by):
         try:
             counts[name] = pd.to_numeric(counts[name])

@@ -1,142 +1,116 @@
-r"""Errors of sums and ratios of least-squares estimates, exactly, in O(n) and without a matrix.
+r"""Exact moments of sums of least-squares estimates, such as regions that are no node of the tree.
 
-The errors of the estimates of one tree depend on each other: those of siblings nearly cancel if their
-parent is accurate. Every estimate is a weighted sum of independent measurements, so the k-th cumulant of
-:math:`\sum_v w_v x_v` is :math:`\sum_v c_v^k\,\kappa_k(\xi_v)`, with the coefficients c of `coefficients`.
-For pairs of a node and its ancestor, `joint_cumulants` gives all cumulants of one order in two passes.
+A sum :math:`T = \sum_v w_v x_v` of estimates is a sum of the measurements, :math:`T = \sum_v c_v y_v`. The
+coefficients c follow from the weights w by the two passes of least squares in reverse order, each transposed.
+Measurements have independent noise, so variances, covariances and fourth cumulants are sums over nodes, and
+nobody needs the covariance of each pair of nodes.
 
-Everything here is a function of the tree and of the noise, which are public.
+**Privacy**: functions of the tree and of the noise, which are public.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.estimation.intervals import error_half_widths
 from pandas_dptree.estimation.least_squares import FloatArray, Variances
 from pandas_dptree.hierarchy.tree import Tree
 
-__all__ = ["coefficients", "cumulant_of_sum", "cumulants_of_difference", "joint_cumulants"]
+__all__ = ["coefficients", "covariance", "half_width", "variance"]
 
 
 def coefficients(tree: Tree, variances: Variances, weights: Sequence[npt.ArrayLike]) -> list[FloatArray]:
-    r"""Return the coefficient of each measurement in :math:`T = \sum_v w_v x_v`, level by level.
+    r"""Return the coefficient of each measurement in a weighted sum of estimates, an array per level.
 
-    The transpose of the two passes of least squares. With :math:`r_c = V_c/V_S`, going up the weight of a
-    node takes in what its children receive of its estimate, :math:`W_p = w_p + \sum_c r_c W_c`. Going down,
-    the subtree estimate of a child has in T the coefficient
+    `weights` has an array per level, of shape (level_sizes[l],) or (1,). The downward pass
+    :math:`x_c = z_c + r_c (x_p - \sum_s z_s)` transposed is
 
-    .. math:: G_c = W_c - \textstyle\sum_s r_s W_s + (1 - o_p)\,G_p, \qquad G_{root} = W_{root},
+    .. math:: W_p = w_p + \sum_c r_c W_c,
 
-    with the sum over its siblings and itself, and :math:`o_p` the weight of the parent's own measurement in
-    its subtree estimate. The coefficient of a measurement is :math:`c_v = o_v G_v`.
+    after which :math:`z_c` has the weight :math:`W_c - \bar W_p` with :math:`\bar W_p = \sum_c r_c W_c`, and
+    the root :math:`W_{root}`. The upward pass :math:`z_p = o_p y_p + (1 - o_p) \sum_c z_c` transposed is
+
+    .. math:: G_c = W_c - \bar W_p + (1 - o_p)\,G_p, \qquad c_v = o_v G_v.
 
     >>> from pandas_dptree.estimation.least_squares import propagate
     >>> tree = Tree.from_branching([2])
-    >>> root, leaves = coefficients(tree, propagate(tree, [1.0, 1.0]), [[0.0], [1.0, 0.0]])
-    >>> root.round(3).tolist(), leaves.round(3).tolist()
-    ([0.333], [0.667, -0.333])
+    >>> total, leaves = coefficients(tree, propagate(tree, [1.0, 1.0]), [0.0, [1.0, 0.0]])
+    >>> total.round(6).tolist(), leaves.round(6).tolist()
+    ([0.333333], [0.666667, -0.333333])
     """
-    total = [np.atleast_1d(np.asarray(level, dtype=np.float64)) for level in weights]
-    means: list[FloatArray] = []
-    for level in reversed(range(tree.depth)):
-        received = tree.sum_children(level, _ratio_below(tree, variances, level) * total[level + 1])
-        total[level] = total[level] + received
-        means.append(received)
-    subtree = [total[0]]
-    for level, received in enumerate(reversed(means)):
-        given = (1 - variances.own[level]) * subtree[level] - received
-        subtree.append(total[level + 1] + tree.spread(level, given))
-    return [own * level for own, level in zip(variances.own, subtree, strict=True)]
-
-
-def cumulant_of_sum(coefficients: Sequence[FloatArray], cumulants: Sequence[FloatArray], order: int) -> float:
-    """Return a cumulant of a weighted sum of measurements, whose own cumulants are given, level by level."""
-    return float(sum(np.sum(each**order * own) for each, own in zip(coefficients, cumulants, strict=True)))
-
-
-def joint_cumulants(
-    tree: Tree,
-    variances: Variances,
-    cumulants: Sequence[tuple[FloatArray, FloatArray]],
-    renew: Sequence[bool],
-) -> list[list[FloatArray]]:
-    r"""Return the joint cumulants of each node's error with that of an ancestor, of orders 2 and 4.
-
-    `cumulants` are pairs for each level, of the variances and of the fourth cumulants of the measurements, 0
-    where there is none or the value is known. The ancestor of the nodes below a level is on that level if
-    `renew` is true there, and else that of the level. For each level the result has eight arrays:
-    :math:`\kappa(x, x), \kappa(x, a), \kappa(a, a)`, then :math:`\kappa(x, x, x, x), \kappa(x, x, x, a)` to
-    :math:`\kappa(a, a, a, a)`.
-
-    Both errors are sums of independent parts: :math:`x = X z + B` and :math:`a = A z + B'` with the subtree
-    estimate z of the node, and B, B' of measurements outside of its subtree. For a child c of the node, with
-    the share r of its family's variance, and o the weight of the measurement y in z, the two passes give
-
-    .. math::
-        x_c = (1 - b)\,z_c - b \textstyle\sum_{s \ne c} z_s + r\,(X o\,y + B), \quad b = r\,(1 - X(1 - o)), \\
-        a = A(1 - o)\,(z_c + \textstyle\sum_{s \ne c} z_s) + A o\,y + B'.
-    """
-    return [
-        [*second, *fourth]
-        for second, fourth in zip(
-            *(
-                _joint(tree, variances, [pair[place] for pair in cumulants], renew, order)
-                for place, order in enumerate((2, 4))
-            ),
-            strict=True,
-        )
+    of_estimates = [
+        np.broadcast_to(np.atleast_1d(np.asarray(each, dtype=np.float64)), size)
+        for each, size in zip(weights, tree.level_sizes, strict=True)
     ]
-
-
-def _joint(
-    tree: Tree, variances: Variances, noise: Sequence[FloatArray], renew: Sequence[bool], order: int
-) -> list[list[FloatArray]]:
-    """Return the joint cumulants of one order, in the notation of `joint_cumulants`."""
-    powers = range(order + 1)
-    subtree, children = [noise[-1]], []
+    ratios = [
+        _ratio(variances.subtree[level + 1], tree.spread(level, variances.children[level]))
+        for level in range(tree.depth)
+    ]
+    lifted, means = [of_estimates[-1]], []
     for level in reversed(range(tree.depth)):
-        own = variances.own[level]
-        children.append(tree.sum_children(level, subtree[-1]))
-        subtree.append(own**order * noise[level] + (1 - own) ** order * children[-1])
-    subtree, children = subtree[::-1], children[::-1]
-    x, a, rest = np.ones(1), np.ones(1), [np.zeros(1) for _ in powers]
-    result = [[subtree[0]] * (order + 1)]
+        mean = _sums(tree, level, ratios[level] * lifted[-1])
+        means.append(mean)
+        lifted.append(of_estimates[level] + mean)
+    lifted, means = lifted[::-1], means[::-1]
+    of_subtree, result = lifted[0], []
     for level in range(tree.depth):
-        if renew[level]:
-            a, rest = x, [rest[0]] * (order + 1)
-        own, ratio = variances.own[level], _ratio_below(tree, variances, level)
-        siblings = tree.spread(level, children[level]) - subtree[level + 1]
-        above = [
-            (x * own) ** (order - k) * (a * own) ** k * noise[level] + each for k, each in enumerate(rest)
-        ]
-        given = -ratio * (1 - tree.spread(level, x * (1 - own)))
-        x, a = 1 + given, tree.spread(level, a * (1 - own))
-        rest = [
-            given ** (order - k) * a**k * siblings + ratio ** (order - k) * tree.spread(level, above[k])
-            for k in powers
-        ]
-        result.append([x ** (order - k) * a**k * subtree[level + 1] + rest[k] for k in powers])
-    return result
+        own = variances.own[level]
+        result.append(own * of_subtree)
+        below = (1 - own) * of_subtree - means[level]
+        of_subtree = lifted[level + 1] + _spread(tree, level, below)
+    return [*result, variances.own[-1] * of_subtree]
 
 
-def cumulants_of_difference(
-    joint: Sequence[npt.NDArray[np.float64]], t: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray]:
-    r"""Return the variance and the fourth cumulant of :math:`x - t a`, from the eight `joint_cumulants`."""
-    t = np.asarray(t, dtype=np.float64)
-    second, fourth = (
-        sum((comb(order, k) * (-t) ** k * each for k, each in enumerate(part)), np.zeros(1))
-        for order, part in ((2, joint[:3]), (4, joint[3:]))
+def covariance(variances: Variances, first: Sequence[FloatArray], second: Sequence[FloatArray]) -> float:
+    """Return the covariance of two sums, of which the coefficients are given."""
+    return sum(
+        float((a * b * np.where(np.isfinite(noise), noise, 0.0)).sum())
+        for a, b, noise in zip(first, second, variances.noise, strict=True)
     )
-    return np.maximum(second, 0.0), np.maximum(fourth, 0.0)
 
 
-def _ratio_below(tree: Tree, variances: Variances, level: int) -> FloatArray:
-    """Return the share of its family's variance of each node below a level; 0 where all are known."""
-    part, whole = variances.subtree[level + 1], tree.spread(level, variances.children[level])
+def variance(variances: Variances, of: Sequence[FloatArray]) -> float:
+    """Return the variance of a sum, of which the coefficients are given."""
+    return covariance(variances, of, of)
+
+
+def half_width(
+    variances: Variances,
+    fourth_cumulants: Sequence[npt.ArrayLike],
+    of: Sequence[FloatArray],
+    confidence: float,
+) -> float:
+    """Return half the width of the interval around a sum: see `error_half_widths`.
+
+    The fourth cumulants are those of the noise of each measurement, 0 where there is none.
+    """
+    fourth = sum(
+        float((each**4 * np.asarray(cumulants)).sum())
+        for each, cumulants in zip(of, fourth_cumulants, strict=True)
+    )
+    noisy = [
+        np.where((noise > 0) & np.isfinite(noise), each, 0.0)
+        for noise, each in zip(variances.noise, of, strict=True)
+    ]
+    step = sum(float((each**4).sum()) for each in noisy) ** 0.25
+    moments = np.array([variance(variances, of)]), np.array([fourth]), np.array([min(step, 1.0)])
+    return float(error_half_widths(*moments, confidence)[0])
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return the share of a family's variance; 0 where all its members are known."""
     with np.errstate(invalid="ignore"):
         return np.where(whole > 0, part / whole, 0.0)
+
+
+def _sums(tree: Tree, level: int, values: FloatArray) -> FloatArray:
+    """Add up the values of the children of each node, one value for each node."""
+    return np.broadcast_to(tree.sum_children(level, values), tree.level_sizes[level])
+
+
+def _spread(tree: Tree, level: int, values: FloatArray) -> FloatArray:
+    """Return the value of its parent for each node of the next level."""
+    return np.broadcast_to(tree.spread(level, values), tree.level_sizes[level + 1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.estimation.covariance import cumulants_of_difference
+from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
 from pandas_dptree.estimation.intervals import error_half_widths
 from pandas_dptree.estimation.least_squares import FloatArray
 
@@ -33,7 +33,7 @@ def ratio_intervals(
     in interval estimation", 1954). Where the count is more than q of its own standard deviations, that is an
     interval; elsewhere the data say almost nothing, and the interval becomes the bounds. For q, the
     distribution of the error is that at the estimated ratio: see `error_half_widths`. The eight joint
-    cumulants of S and N are those of `covariance.joint_cumulants`; `independent` makes them.
+    cumulants of S and N are those of `joint_cumulants`; `independent` makes them.
     """
     sum_variance, covariance, count_variance = joint_cumulants[:3]
     sums, counts = sums.astype(np.float64), counts.astype(np.float64)

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.estimation.covariance import coefficients, cumulant_of_sum, joint_cumulants
+from pandas_dptree.estimation.covariance import coefficients, half_width, variance
 from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, intervals
+from pandas_dptree.estimation.joint_cumulants import joint_cumulants
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.estimation.ratios import independent
 from pandas_dptree.hierarchy.names import ROOT
@@ -222,19 +223,18 @@ class Estimates:
         joint = joint_cumulants(self.tree, self.variances, list(zip(*self._cumulants, strict=True)), renew)
         return [self._by_row([each[place] for each in joint]) for place in range(8)]
 
-    def of_sum(self, rows: IntArray, weights: FloatArray) -> tuple[float, float, float]:
-        """Return the variance, the fourth cumulant and the step of the error of a weighted sum of rows."""
+    def error_of_sum(self, rows: IntArray, weights: FloatArray, confidence: float) -> tuple[float, float]:
+        """Return the standard error of a weighted sum of rows, and half the width of its interval."""
         weight = np.zeros(len(self.shown))
         np.add.at(weight, rows, weights)
-        by_level = [
+        parts = [
             np.where(self.released.depth[rows] == level, weight[rows], 0.0)
             for level, rows in enumerate(self.nodes)
         ]
         if self.combined:
-            by_level = coefficients(self.tree, self.variances, by_level)
-        second, fourth = self._cumulants
-        step = max(float(np.max(np.abs(c) * (v > 0))) for c, v in zip(by_level, second, strict=True))
-        return cumulant_of_sum(by_level, second, 2), cumulant_of_sum(by_level, fourth, 4), step
+            parts = coefficients(self.tree, self.variances, parts)
+        width = half_width(self.variances, self._cumulants[1], parts, confidence)
+        return variance(self.variances, parts) ** 0.5, width
 
     def intervals(
         self, linear: FloatArray, half: FloatArray, shown: FloatArray, *, least: float, whole: bool

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.estimation.covariance import cumulants_of_difference
+from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.output.derived.estimates import Estimates, level_of
 from pandas_dptree.output.derived.frames import check_confidence, derived_frame

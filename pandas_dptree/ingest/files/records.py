@@ -1,4 +1,4 @@
-"""Reading of records for the shell command, a part of the files at a time. Secret: nothing here may leave."""
+"""Reading of records from files, a part of them at a time. Secret: nothing here may leave."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar
 
 import pandas as pd
 
-from pandas_dptree.cli.csv_files import csv_batches, csv_header, read_csv
-from pandas_dptree.cli.duckdb_tables import open_table
-from pandas_dptree.cli.record_paths import RecordFile, record_files
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, quote, why_unreadable
+from pandas_dptree.ingest.files.csv_files import csv_batches, csv_header, read_csv
+from pandas_dptree.ingest.files.duckdb_tables import open_table
+from pandas_dptree.ingest.files.record_paths import RecordFile, record_files
 from pandas_dptree.ingest.frames import check_columns
 
 __all__ = ["RecordStream", "open_records", "reported"]

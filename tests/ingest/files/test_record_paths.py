@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pandas_dptree.cli.record_paths import record_files
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.ingest.files.record_paths import record_files
 from tests.helpers_cases import each
 
 

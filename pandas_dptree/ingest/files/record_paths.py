@@ -1,4 +1,4 @@
-"""Which files the shell command reads records from: paths, patterns and folders."""
+"""Which files records are read from: paths, patterns and folders."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pandas_dptree.cli import records
 from pandas_dptree.cli.commands import main
-from pandas_dptree.cli.records import RecordStream, open_records
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.ingest.files import records
+from pandas_dptree.ingest.files.records import RecordStream, open_records
 from pandas_dptree.ingest.frames import Records
 from tests.helpers_cases import each
 

@@ -1,4 +1,4 @@
-"""Reading of a table in a file of duckdb, for the shell command. Secret: nothing here may leave."""
+"""Reading of a table in a file of duckdb. Secret: nothing here may leave."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from pandas_dptree.cli.commands import main
-from pandas_dptree.cli.records import open_records
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.ingest.files.records import open_records
 from tests.helpers_cases import each
 
 duckdb = pytest.importorskip("duckdb")

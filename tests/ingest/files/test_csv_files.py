@@ -16,12 +16,12 @@ import pytest
 from hypothesis import example, given
 
 import pandas_dptree as dpt
-from pandas_dptree.cli import csv_files
 from pandas_dptree.cli.commands import main
-from pandas_dptree.cli.files import read
-from pandas_dptree.cli.records import open_records
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ingest.contributions import leaf_totals
+from pandas_dptree.ingest.files import csv_files
+from pandas_dptree.ingest.files.public_tables import read_table
+from pandas_dptree.ingest.files.records import open_records
 from tests.helpers_cases import each
 from tests.helpers_reading import encoded_units, leaves_read
 
@@ -62,7 +62,7 @@ rows = st.lists(st.tuples(fields, fields, fields), max_size=12)
 def from_file(path, columns, argument):
     """Read a file as a frame of pandas: records may be a stream."""
     if argument != "records":
-        return read(path, columns, argument)
+        return read_table(path, columns, argument)
     found = open_records([str(path)], columns)
     if isinstance(found, pd.DataFrame):
         return found
@@ -266,7 +266,7 @@ def test_real_files_are_read_as_by_pandas(real_data):
         for argument in ("records", "domain"):
             found = from_file(real_data / name, list(by_pandas), argument)
             pd.testing.assert_frame_equal(found, by_pandas)
-        pd.testing.assert_frame_equal(read(real_data / name, None, "known"), by_pandas)
+        pd.testing.assert_frame_equal(read_table(real_data / name, None, "known"), by_pandas)
 
 
 def test_texts_outside_of_arrow(monkeypatch):
