@@ -176,7 +176,9 @@ def _running(arguments: argparse.Namespace) -> Running:
     """Return how a command releases. If its output exists, only a table that was kept is returned."""
     if arguments.out is None and sys.stdout is None:
         raise ArgumentError("out", "must be given: standard output is closed.", hint="add --out FILE.")
-    check_out(arguments.out, ".csv", ".parquet", force=arguments.force or arguments.ledger is not None)
+    check_out(
+        arguments.out, ".csv", ".parquet", ".xlsx", force=arguments.force or arguments.ledger is not None
+    )
     refusal = None if arguments.force else already_exists(arguments.out)
     return running_options(arguments, refusal)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, DPTreeError, visible
 from pandas_dptree.ingest.files.public_tables import checked_suffix
 from pandas_dptree.output.atomic_files import check_writable, write_whole
-from pandas_dptree.output.files import TableFile, check_parquet, description_path, read_file
+from pandas_dptree.output.files import TableFile, check_packages, description_path, read_file, write_book
 
 __all__ = ["already_exists", "check_out", "holds", "write", "write_table"]
 
@@ -40,8 +40,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
     refusal = already_exists(path)
     if refusal is not None and not force:
         raise refusal
-    if suffix == ".parquet":
-        check_parquet("Writing Parquet")
+    check_packages(suffix, "Writing")
 
 
 def already_exists(path: Path | None) -> ArgumentError | None:
@@ -65,6 +64,9 @@ def holds(path: Path, released: pd.DataFrame) -> bool:
 
 def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
     """Write a table with its description, by default its CSV text to standard output."""
+    if path is not None and path.suffix.lower() == ".xlsx":
+        _write(path, partial(write_book, released, path, replace=force))
+        return
     try:
         table = TableFile.of(released)
     except ArgumentError as error:  # the budget is spent: the values alone are better than nothing

@@ -151,7 +151,10 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
     factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
     table = _Parser(add_help=False)
     table.add_argument(
-        "--out", type=Path, metavar="FILE", help="a .csv or .parquet file; by default CSV on standard output"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="a .csv, .parquet or .xlsx file; by default CSV on standard output",
     )
     table.add_argument("--force", action="store_true", help=_FORCE)
     table.add_argument("--account", metavar="NAME", help="the account of the ledger; required with --ledger")

@@ -18,8 +18,8 @@ from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = [
-    "COMPANIONS", "check_names", "key_column", "layout_of", "prefix_of", "release_frame", "select_level",
-    "take_labels",
+    "COMPANIONS", "check_names", "key_column", "layout_of", "parts_of", "prefix_of", "release_frame",
+    "select_level", "take_labels",
 ]  # fmt: skip
 
 COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale")
@@ -90,7 +90,7 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
 
     The table may have been filtered or read back from a file.
     """
-    keys, parts, values = _layout_of(released)
+    keys, parts, values = parts_of(released)
     if parts:
         raise ArgumentError(
             "released",
@@ -101,7 +101,7 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
     return keys, values
 
 
-def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
+def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
     """Find the keys, the column that distinguishes the rows of a group in a distribution, and the values."""
     columns: list[Hashable] = list(released.columns)
     if not released.columns.is_unique:
@@ -149,7 +149,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     The table may have been filtered or read back from a file. The index has the keys from the coarsest down
     to `name`, and the bins, ranges or parts of a distribution.
     """
-    by, parts, _ = _layout_of(released)
+    by, parts, _ = parts_of(released)
     if not is_name(name) or name not in (ROOT, *by):
         renamed = f"; {_RENAMING}" if is_name(name) and name in released else "."
         raise ArgumentError(

@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.output.frames import layout_of, prefix_of
 
-__all__ = ["Released", "Shown", "provenance_of", "share_of"]
+__all__ = ["REMAINDER", "Released", "Shown", "provenance_of", "share_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -179,6 +179,10 @@ class Released:
         """Return the last key of a row."""
         depth = int(self.depth[row])
         return str(self._texts[depth - 1][row]) if depth else ROOT
+
+    def keys_of(self, row: int) -> tuple[str, ...]:
+        """Return all keys of a row, from the coarsest down."""
+        return tuple(str(text[row]) for text in self._texts[: int(self.depth[row])])
 
     def path(self, row: int) -> str:
         """Join the keys of a row, the last one first, without those that the next one implies."""

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.hierarchy.areas import Area
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
@@ -22,6 +23,7 @@ from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.plots import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
+from pandas_dptree.planning.area_shares import sums_of_squares
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import not_measured
@@ -195,6 +197,23 @@ class AdditivePlan(Measurement):
         [0.8, 4.22, 4.22]
         """
         return level_alpha_rmse(self, alpha, counts)
+
+    def area_std_error(self, area: Area) -> float:
+        """Return the expected standard error of the sum of several nodes, made by `pandas_dptree.combine`.
+
+        It is in counts, or in the unit of the column. Nodes share measurements, so it is not the root of the
+        sum of their variances. An `ArgumentError` is raised if the plan's domain lacks one of the nodes.
+        """
+        of_levels = self.noise.variance(self.unit_noise_scales)
+        squares = sums_of_squares(
+            self.tree,
+            of_levels,
+            area.weights(self.domain),
+            least_squares=self._estimator.combines_levels,
+            known=self.known.exact,
+        )
+        variance = float(np.where(np.isfinite(of_levels), of_levels, 0.0) @ squares)
+        return float(self._in_column_units(np.sqrt([variance]))[0])
 
     def compare(
         self, *, alpha: float | None = None, counts: Mapping[Hashable, float] | None = None

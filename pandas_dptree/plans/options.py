@@ -180,7 +180,8 @@ class PlanOptions(TypedDict, total=False):
             "mapping",
             "The standard errors to achieve, by level, with the smallest privacy loss.",
             "They are in counts (`relative` computes them from a share of a stated count). For intervals, "
-            "``{level: within(50, confidence=0.95)}`` states their half width, ± 50. The plan has the "
+            "``{level: within(50, confidence=0.95)}`` states their half width, ± 50, and "
+            "``{combine(paths): 25}`` the standard error of several nodes together. The plan has the "
             "smallest epsilon that achieves them, or with Gaussian noise and no `delta` the smallest rho, "
             "and the split for it. If `epsilon` or `rho` is given too, it must be large enough.",
             flag="--target",

@@ -82,7 +82,7 @@ def test_demo_needs_no_file(capsys):
         (["--epsilon", "1"], "nothing.csv", "`records` cannot be read"),
         (["--epsilon", "1"], "visits.xlsx", "`records` is a file of unknown type"),
         (["--epsilon", "1", "--out", "nowhere/out.csv"], "visits.csv", "`--out` is in a folder"),
-        (["--epsilon", "1", "--out", "out.xlsx"], "visits.csv", "`--out` is a file of unknown type"),
+        (["--epsilon", "1", "--out", "out.ods"], "visits.csv", "`--out` is a file of unknown type"),
         (
             ["--epsilon", "1", "--privacy-unit", "nobody", "--max-contributions", "2"],
             "visits.csv",

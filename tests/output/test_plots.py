@@ -1,5 +1,6 @@
 """Pictures of released tables, plans and distributions."""
 
+import sys
 from html import unescape
 
 import numpy as np
@@ -274,3 +275,16 @@ def test_plotting_a_distribution_without_matplotlib_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(dpt.MissingExtraError, match="pip install matplotlib"):
         costs.plot()
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "draw"),
+    [
+        ("matplotlib.pyplot", "matplotlib", lambda table: table.dp.plot.levels()),
+        ("plotly", "plotly", lambda table: table.dp.plot.icicle()),
+    ],
+)
+def test_what_is_not_installed_is_named(counts, module, package, draw, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(dpt.MissingExtraError, match=f"pip install {package}"):
+        draw(counts)

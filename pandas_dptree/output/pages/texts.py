@@ -1,0 +1,274 @@
+"""All fixed words of pages: a language is one more column of this table.
+
+A text may hold places such as ``{name}``, which are filled in; each language must have the same ones. Texts
+are plain, never HTML. ``sign.`` are the signs of numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pandas_dptree.errors import ArgumentError, listed, quote
+
+__all__ = ["ENGLISH", "LANGUAGES", "Texts", "isolated", "texts_of"]
+
+
+class Texts:
+    """The words of one language."""
+
+    def __init__(self, language: str, words: Mapping[str, str]) -> None:
+        self.language = language
+        self._words = words
+
+    def __getitem__(self, key: str) -> str:
+        return self._words[key]
+
+    def get(self, key: str) -> str | None:
+        """Return a text, None if there is none."""
+        return self._words.get(key)
+
+    def fill(self, key: str, **values: Any) -> str:
+        """Return a text with its places filled; ``key.one`` if there is such a text and ``n`` is 1."""
+        if str(values.get("n")) == "1" and f"{key}.one" in self._words:
+            key = f"{key}.one"
+        return self._words[key].format(**values)
+
+    def joined(self, words: list[str]) -> str:
+        """Join words: a, b and c."""
+        if len(words) < 2:
+            return "".join(words)
+        return self.fill("list.and", first=", ".join(words[:-1]), last=words[-1])
+
+
+def isolated(name: object) -> str:
+    """Set a name within a sentence apart, so that its direction of writing does not reach the sentence."""
+    text = str(name)
+    return text if text.isascii() else f"\N{FIRST STRONG ISOLATE}{text}\N{POP DIRECTIONAL ISOLATE}"
+
+
+def texts_of(language: str) -> Texts:
+    """Return the words of a language."""
+    if not isinstance(language, str) or language not in LANGUAGES:
+        raise ArgumentError(
+            "language",
+            f"is not a language of pages: {quote(language)}.",
+            hint=f"choose {listed(LANGUAGES)}.",
+        )
+    return Texts(language, LANGUAGES[language])
+
+
+_ENGLISH: Final[Mapping[str, str]] = {
+    # Signs of numbers, and lists.
+    "sign.thousands": ",",
+    "sign.decimal": ".",
+    "sign.minus": "−",
+    "numbers.interval": "{lower} to {upper}",
+    "list.and": "{first} and {last}",
+    # The head of the page.
+    "page.skip": "Skip to the tables",
+    "page.kicker": "Statistics with noise",
+    "page.contents": "Sections",
+    "page.title": "{columns}, by {levels}",
+    "page.total": "Total",
+    "page.made": "Made with pandas_dptree {version}.",
+    "page.origin": "This page repeats what its tables say of themselves, which proves nothing.",
+    "lede.total": "{name}: {value} ({error}) in all.",
+    "lede.total.plain": "{name}: {value} in all.",
+    "lede.levels": "By {levels}.",
+    "lede.level": "{name} ({size})",
+    "lede.noise": "Random noise was added to the numbers on purpose, so that nobody can tell from them with "
+    "confidence whether any one of those protected is in the records.",
+    "lede.noise.replace": "Random noise was added to the numbers on purpose, so that nobody can tell from "
+    "them with confidence which records any one of those protected has.",
+    "fact.protected": "Protected",
+    "fact.protected.unit": "each {unit}, with at most {n} rows",
+    "fact.protected.unit.one": "each {unit}, with one row",
+    "fact.protected.rows": "each single record",
+    "fact.protected.users": "everyone with at most {n} records",
+    "fact.protected.unknown": "unknown",
+    "fact.protected.nobody": "nobody",
+    "fact.errors": "Numbers after ±",
+    "fact.errors.interval": "{share} margin of the noise",
+    "fact.errors.std_error": "one standard error of the noise",
+    "fact.errors.bound": "a bound on the noise",
+    "fact.errors.none": "",
+    "fact.loss": "Privacy loss",
+    "fact.loss.several": "see below",
+    "fact.account": "{loss}, of the account “{account}”",
+    "fact.download": "Download",
+    "fact.download.table": "{name} (CSV)",
+    # Levels.
+    "levels.lost": "This page leaves out {levels}, for which the table is too long.",
+    "levels.lost.level": "{name} ({size} rows)",
+    "levels.bars": "Bars start at zero and share one scale in this section; the whisker is the interval "
+    "that ± describes. Where none can be seen, it is narrower than its line.",
+    "levels.ends": "Where an interval is not symmetric around the number, or was cut to what is possible, "
+    "its ends are given instead of ±.",
+    "levels.missing": "A dash stands where too few records were counted to distinguish a mean from noise.",
+    "levels.ended": "Without rows here: {names}.",
+    "levels.others": "{first} and {n} others",
+    "levels.others.one": "{first} and one other",
+    "levels.caption": "{columns} by {level}",
+    "levels.within": "{columns} in {group}",
+    "levels.table": "Table: {name}",
+    "levels.group.size": "{n} rows",
+    "levels.group.size.one": "1 row",
+    "levels.group.errors": "each number {error}",
+    "levels.group.errors.range": "each number ± {least} to {most}",
+    "levels.group.errors.exact": "the numbers are exact",
+    "head.error.interval": "± {share}",
+    "head.error.std_error": "± std. error",
+    "head.error.bound": "± bound",
+    "head.error.none": "",
+    "head.class": "Class",
+    "level.total": "Total",
+    "column.count": "Count",
+    "remainder": "(other)",
+    "key.empty": "(empty)",
+    # Warnings at the top.
+    "warning.test": "This table is a test. Its noise came from a generator that can be repeated: it "
+    "protects nobody.",
+    "warning.useless": "The privacy loss of this table is so large that it protects nobody.",
+    "warning.altered.selected": "This is not the whole released table: rows were selected or moved; their "
+    "values are those of the release.",
+    "warning.altered.changed": "This is not the whole released table: values were changed after the release.",
+    "warning.altered.either": "This is not the whole released table: rows or columns were selected, moved "
+    "or added, or values were changed after the release.",
+    "warning.of": "{name}: {warning}",
+    # Undercount.
+    "undercount.count": "Counts at most {n} rows of each {unit}: {consequence}.",
+    "undercount.count.one": "Counts at most 1 row of each {unit}: {consequence}.",
+    "undercount.sum": "Adds up at most {n} rows of each {unit}: {consequence}.",
+    "undercount.sum.one": "Adds up at most 1 row of each {unit}: {consequence}.",
+    "undercount.mean": "Averages at most {n} rows of each {unit}: {consequence}.",
+    "undercount.mean.one": "Averages at most 1 row of each {unit}: {consequence}.",
+    "undercount.several": "Uses at most {n} rows of each {unit}: {consequence}.",
+    "undercount.several.one": "Uses at most 1 row of each {unit}: {consequence}.",
+    "undercount.differ": "real totals can differ",
+    "undercount.larger": "real totals can be larger",
+    "undercount.higher": "real totals can be higher",
+    "undercount.means": "means of all rows can differ",
+    # Protection.
+    "protection.title": "How this table is protected",
+    "protection.title.several": "How these tables are protected",
+    "protection.releases": "Releases on this page",
+    "protection.head.table": "Table",
+    "protection.head.protects": "Protects",
+    "protection.head.loss": "Privacy loss",
+    "protection.head.ledger": "Ledger",
+    "protection.entry": "entry {entry} of “{account}”",
+    "protection.none": "none",
+    "protection.of": "What protects {name}",
+    "protection.digests": "Digests, by which the release can be checked",
+    "protection.digest.plan": "Plan of {name}",
+    "protection.digest.charge": "Charge of {name}, entry {entry} of the ledger",
+    "protection.digest.values": "Values of {name}",
+    "protection.check": "A plan fixed the noise before any record was read; its digest is a SHA-256. "
+    "Whoever has the plan and the table can check them:",
+    "protection.unknown": "It is unknown how this table was made and what protects it: the table does not "
+    "say.",
+    "protection.loss": "Protection: {loss}.",
+    "protection.loss.useless": "Protection: {loss}, which protects nobody.",
+    "protection.loss.test": "Protection: none. If the noise had been secret, it would be {loss}.",
+    "protection.loss.test.useless": "Protection: none. If the noise had been secret, it would be {loss}, "
+    "which protects nobody.",
+    "loss.rho.delta": "approximate zero-concentrated differential privacy with ρ = {rho} and δ = {delta}",
+    "loss.rho": "zero-concentrated differential privacy with ρ = {rho}",
+    "loss.unknown": "differential privacy, with a loss that is unknown",
+    "loss.epsilon.delta": "approximate differential privacy with ε = {epsilon} and δ = {delta}",
+    "loss.epsilon": "pure differential privacy with ε = {epsilon}",
+    "unit.unknown": "Who is protected: unknown.",
+    "unit.column": "Who is protected: everyone named in the column “{unit}”, with all of their records. "
+    "At most {n} records of each were counted, chosen at random.",
+    "unit.column.one": "Who is protected: everyone named in the column “{unit}”, with all of their records. "
+    "At most 1 record of each was counted, chosen at random.",
+    "unit.column.unknown": "Who is protected: everyone named in the column “{unit}”, with all of their "
+    "records. At most an unknown number of records of each were counted, chosen at random.",
+    "unit.rows": "Who is protected: each single record. Anyone with several records is protected less.",
+    "unit.users": "Who is protected: everyone who has at most {n} records.",
+    "hidden.add_remove": "What is hidden: whether one of them is in the data at all (neighbours by addition "
+    "or removal).",
+    "hidden.replace": "What is hidden: what the records of one of them are, but not how many of them there "
+    "are (neighbours by replacement).",
+    "hidden.unknown": "What is hidden: unknown ({neighbors}).",
+    "risk": "What an attacker gains who knows everything else, and guesses {guess}: falsely accusing 5 of "
+    "100, they find at most {found} of 100.",
+    "risk.suspicion": "What an attacker gains who knows everything else, and guesses {guess}: falsely "
+    "accusing 5 of 100, they find at most {found} of 100; a suspicion of 1 % becomes at most {suspicion} %.",
+    "risk.add_remove": "whether one of those protected is in the data",
+    "risk.replace": "which records one of those protected has",
+    "rows.private.some": "Which rows the table has: by {names}, protected like its values; for the other "
+    "keys, not protected. {source}",
+    "rows.private": "Which rows the table has: protected like its values.",
+    "rows.public": "Which rows the table has: not protected. {source}",
+    "source.given": "The publisher provided the list of them, as public.",
+    "source.released": "They are the keys of an earlier released table, whose privacy loss is not included.",
+    "source.categories": "They are the categories of the keys, which the publisher declared public.",
+    "source.observed": "They are the keys in the records, which the publisher declared public.",
+    "source.unknown": "The publisher declared the list of them public.",
+    "clipped": "Values of “{name}” were clipped to between {lower} and {upper}, and rounded.",
+    "known": "Public beforehand, and shown without noise: {levels}.",
+    "known.column": "Public beforehand, and shown without noise, of “{name}”: {levels}.",
+    "known.level": "{n} of the level {level}",
+    "noise": "Noise: {noise}.",
+    "noise.laplace": "discrete Laplace",
+    "noise.gaussian": "discrete Gaussian",
+    "noise.truncated_laplace": "truncated discrete Laplace; shown are nodes whose noisy count is large",
+    "noise.gaussian_thresholds": "discrete Gaussian; shown are nodes whose noisy count is large and whose "
+    "parent is shown",
+    "noise.multiplicative": "truncated discrete Laplace, before each comparison with a threshold",
+    "secrecy.unknown": "Whether the noise was secret: unknown. This description is taken from the plan, not "
+    "the table.",
+    "charge": "Charged to the account “{account}”, which limits the loss of all its releases together: "
+    "entry {entry} of the ledger.",
+    "charge.part": "Charged to the account “{account}”, part “{part}”, which limits the loss of all its "
+    "releases together: entry {entry} of the ledger.",
+    "guarantee": "Released with pandas_dptree {version}. The guarantee holds for the whole table at once, "
+    "and for all that is computed from it. Other releases of the same records add to the loss.",
+    "version.unknown": "(version unknown)",
+    # How to read the errors.
+    "errors.title": "How to read the errors",
+    "errors.nav": "Errors",
+    "protection.nav": "Protection",
+    "errors.interval": "“{value} {error}” means: what was counted lies between {lower} and {upper}. Such a "
+    "statement is true in at least about {share} of all releases, for each interval separately.",
+    "errors.interval.plain": "An interval holds the true value of what was counted in at least about "
+    "{share} of all releases. This applies to each interval separately.",
+    "errors.share.unknown": "a stated share",
+    "errors.cut": "Intervals are cut to what is possible, so they may be a single number; they still hold "
+    "as often as stated.",
+    "errors.std_error": "± is one standard error: that of the unbiased estimate, before anything made it "
+    "whole or non-negative. The true value is within twice that in about 95 of 100 releases.",
+    "errors.std_error.shown": "± is one standard error of the noise. It is missing (–) where none was "
+    "measured.",
+    "errors.bound": "± is a bound on the error. For a single row it holds with a probability of {held}.",
+    "errors.bound.nearly": "± is a bound on the error. For a single row it holds nearly always.",
+    "errors.means": "The error of a mean is a first-order approximation, for nodes with many records.",
+    "errors.missing": "Where a mean is missing (–), there are too few records to distinguish it from noise.",
+    "errors.only": "Noise is the only error that ± describes. Mistakes in the records are not part of it, "
+    "and neither is what was not counted.",
+    "errors.sums": "The errors of numbers that belong together were adjusted together. So the error of a sum "
+    "is not the sum of the errors.",
+    "errors.zero": "A small number with a large error is still information: “0 ± 20” says that there were "
+    "hardly more than 20.",
+    "classes.caption": "Classes of reliability",
+    "classes.source": "as in Statistics Canada’s business surveys",
+    "classes.head.ratio": "Standard error ÷ number",
+    "classes.head.meaning": "Meaning",
+    "classes.below": "below {most} %",
+    "classes.between": "{least} to {most} %",
+    "classes.above": "{least} % or more, or the number is 0",
+    "class.=": "exact: known beforehand",
+    "class.A": "excellent",
+    "class.B": "very good",
+    "class.C": "good",
+    "class.D": "acceptable",
+    "class.E": "use with caution",
+    "class.F": "too unreliable for most uses; the interval is still valid",
+}
+
+LANGUAGES: Final[dict[str, Mapping[str, str]]] = {"en": _ENGLISH}
+"""The words of each language, by its tag (BCP 47)."""
+
+ENGLISH: Final = Texts("en", _ENGLISH)

@@ -1,0 +1,187 @@
+"""A released table as a page reads it: its columns with the intervals, letters and bars of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, listed, quote
+from pandas_dptree.hierarchy.names import ROOT
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.html import Markup, element
+from pandas_dptree.output.pages.labels import Labels
+from pandas_dptree.output.pages.numbers import FloatArray, Format, decimals, reliability_class
+from pandas_dptree.output.pages.texts import Texts
+from pandas_dptree.output.protection import aggregates_of
+from pandas_dptree.output.released import Released, Shown, share_of
+
+__all__ = ["Column", "View"]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One quantity of a table.
+
+    `lower` and `upper` are the interval that ± describes: that of the table if it has one, or else one
+    standard error or error bound to both sides; nan where there is none. `lengths` says whether it is drawn
+    as bars from zero, and `graded` whether it has a class of reliability.
+    """
+
+    heading: str
+    error_heading: str
+    error_kind: str
+    shown: Shown
+    lower: FloatArray
+    upper: FloatArray
+    lengths: bool
+    graded: bool
+    format: Format
+
+    def digits(self, rows: IntArray) -> int:
+        """Return the decimals for some rows: two digits of their median margin."""
+        return decimals((self.upper - self.lower)[rows] / 2, whole=self.shown.whole)
+
+    def most(self, rows: IntArray) -> float | None:
+        """Return the end of the scale of bars for some rows; None if they are not drawn."""
+        ends = np.fmax(self.shown.numbers, self.upper)[rows]
+        ends = ends[np.isfinite(ends)]
+        return float(ends.max()) if self.lengths and len(ends) and ends.max() > 0 else None
+
+    def value(self, row: int, digits: int) -> str:
+        """Format the number of a row."""
+        return self.format.number(float(self.shown.numbers[row]), digits)
+
+    def error(self, row: int, digits: int) -> str:
+        """Format the error of a row: ± a margin, or the ends of the interval."""
+        value, lower, upper = (float(each[row]) for each in (self.shown.numbers, self.lower, self.upper))
+        return self.format.error(value, lower, upper, digits)
+
+    def letter(self, row: int) -> str:
+        """Return the class of reliability of a row; empty if it has none."""
+        if not self.graded or self.shown.error is None:
+            return ""
+        return reliability_class(float(self.shown.numbers[row]), float(self.shown.error[row]))
+
+    def bar(self, row: int, most: float) -> str:
+        """Return the custom properties of a row's bar and whisker, as shares of a scale."""
+        ends = (self.shown.numbers[row], self.lower[row], self.upper[row])
+        value, lower, upper = (min(max(float(end) / most, 0.0), 1.0) for end in np.nan_to_num(ends))
+        return f"--v:{value:.4g};--l:{lower:.4g};--u:{upper:.4g}"
+
+    def cells(self, row: int | None, digits: int, most: float | None = None) -> Iterator[Markup]:
+        """Make the cells of a row: number, error, and its letter if it is graded; empty without a row."""
+        if row is None:
+            yield from (element("td") for _ in range(2 + self.graded))
+            return
+        if most is None:
+            yield element("td", self.value(row, digits), class_="n")
+        else:
+            yield element("td", self.value(row, digits), class_="n v", style=self.bar(row, most))
+        yield element("td", self.error(row, digits), class_="e")
+        if self.graded:
+            yield element("td", self.letter(row), class_="r")
+
+    def heads(self, texts: Texts) -> Iterator[Markup]:
+        """Make the heads of these cells."""
+        yield element("th", self.heading, scope="col", class_="n")
+        yield element("th", self.error_heading, scope="col", class_="e")
+        if self.graded:
+            yield element("th", texts["head.class"], scope="col", class_="r")
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A released table on a page."""
+
+    name: str
+    released: Released
+    provenance: Mapping[str, Any]
+    columns: Sequence[Column]
+    labels: Labels
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        table: pd.DataFrame,
+        provenance: Mapping[str, Any],
+        labels: Labels,
+        texts: Texts,
+        columns: Hashable | list[Hashable] | None = None,
+    ) -> View:
+        """Read a table, and those of its `columns` that a page shows, by default all."""
+        released = Released.of(table)
+        chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
+        values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
+        if not chosen or len({*chosen}) < len(chosen):
+            raise ArgumentError(
+                "columns",
+                f"must name columns, each once, not {quote(columns)}.",
+                hint=f"choose from {listed(released.columns)}.",
+            )
+        if columns is None:  # what a mean was taken of comes last in a table, and first on a page
+            values.sort(key=lambda value: value.name != "count")
+        kinds: dict[str, Any] = {**aggregates_of(provenance)} if provenance else {}
+        kinds.setdefault("count", "count")
+        format_ = Format(texts)
+        share = share_of(provenance)
+        made = []
+        for place, value in enumerate(values):
+            kind, adds_up = _kind_of_error(value), kinds.get(str(value.name)) in ("count", "sum")
+            column = Column(
+                labels.name(value.name),
+                texts.fill(f"head.error.{kind}", share=share).strip(),
+                texts.fill(f"fact.errors.{kind}", share=share).strip(),
+                value,
+                *_ends(value),
+                lengths=adds_up,
+                graded=not place and adds_up and value.error_name == "standard error",
+                format=format_,
+            )
+            made.append(column)
+        return cls(name, released, provenance, made, labels)
+
+    @property
+    def root(self) -> int | None:
+        """The row of the total, None if there is none."""
+        rows = np.flatnonzero(self.released.depth == 0)
+        return int(rows[0]) if len(rows) else None
+
+    @property
+    def levels(self) -> list[tuple[Hashable, IntArray]]:
+        """The levels below the total that have rows, each with these."""
+        names = [ROOT, *self.released.keys]
+        depth = self.released.depth
+        return [(names[each], np.flatnonzero(depth == each)) for each in np.unique(depth) if each]
+
+    @cached_property
+    def row_of(self) -> dict[tuple[str, ...], int]:
+        """The row of each path of keys."""
+        return {self.released.keys_of(row): row for row in range(len(self.released.table))}
+
+    def label(self, row: int) -> str:
+        """Return the name of a row as the page shows it."""
+        depth = int(self.released.depth[row])
+        level = self.released.keys[depth - 1] if depth else ROOT
+        return self.labels.key(level, self.released.name(row)) if depth else self.labels.name(ROOT)
+
+
+def _kind_of_error(value: Shown) -> str:
+    """Return by which name the texts have the errors of a column."""
+    if value.interval is not None:
+        return "interval"
+    return {"standard error": "std_error", "error bound": "bound"}.get(value.error_name, "none")
+
+
+def _ends(value: Shown) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the interval that ± describes."""
+    if value.interval is not None:
+        return value.interval
+    if value.error is None:
+        return np.full_like(value.numbers, np.nan), np.full_like(value.numbers, np.nan)
+    return value.numbers - value.error, value.numbers + value.error
