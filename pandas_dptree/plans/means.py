@@ -59,7 +59,7 @@ def mean_columns(
 
 
 def mean_error(plan: AdditivePlan, n_rows: float) -> float:
-    """Return the standard error of a mean of so many rows, near the middle of the bounds, on the last level."""
+    """Return the error of a mean of so many rows on the last level, near the middle of the bounds."""
     return float(plan.std_errors[-1]) / n_rows
 
 

@@ -107,11 +107,11 @@ def _budget(whole: Section, placeholder: Placeholder, folder: Path) -> tuple[Bud
     account = None
     if ledger is None:
         for key in ("account", "part", "note"):
-            if key in section.values:
+            if key in section.entries:
                 section.add(key, "has no meaning without ledger.", 'add ledger = "budget.sqlite".')
     else:
         for key, example in (("account", '"patients"'), ("note", placeholder.example)):
-            if key not in section.values:
+            if key not in section.entries:
                 section.add(None, f"lacks {key}, which a ledger needs.", f"for example {key} = {example}.")
         if note is not None and placeholder.period is not None and placeholder.fill_before(note) is None:
             fact = "is the same in every period, so that the ledger refuses the second one."
@@ -147,7 +147,7 @@ def _loss(section: Section, account: Account | None) -> PrivacyLoss | None:
     """Return the whole loss: as numbers, or as a part of the cap of an account."""
     stated = {key: section.take(key, "a number or a text") for key in ("epsilon", "delta", "rho")}
     given = {key: value for key, value in stated.items() if value is not None}
-    if "epsilon" not in section.values and "rho" not in section.values:
+    if "epsilon" not in section.entries and "rho" not in section.entries:
         section.add(
             None, "lacks epsilon or rho.", "for example rho = 0.02, or epsilon = 1.0 and delta = 1e-6."
         )
@@ -175,7 +175,7 @@ def _part_of_cap(section: Section, key: str, text: str, account: Account | None)
     ):
         fact = f"must be a number, or a part of the account's cap, not {quote(text)}."
         section.add(key, fact, f'for example {key} = 0.02, or {key} = "cap/12".')
-    elif "ledger" not in section.values:
+    elif "ledger" not in section.entries:
         section.add(key, "is a part of the cap of an account, and there is none.", "name ledger and account.")
     elif account is not None:
         cap = account.cap.part(Fraction(1, int(number))).to_dict()
@@ -194,7 +194,7 @@ def _tables(
     budget: Budget, problems: Problems, notes: list[Problem],
 ) -> dict[str, Table]:  # fmt: skip
     """Plan all tables whose keys are right, and check that targets fit into the budget."""
-    even = not any("share" in each.values or "target" in each.values for each in sections.values())
+    even = not any("share" in each.entries or "target" in each.entries for each in sections.values())
     found = {}
     for sketch in sketches:
         loss = loss_of(sketch, budget.loss, len(sections), even=even)
@@ -229,30 +229,32 @@ def _spent(table: Table, budget: PrivacyLoss) -> tuple[Fraction, Fraction]:
 
 def _unit(section: Section) -> dict[str, Any]:
     """Return whom a source protects, as plans take it."""
-    unit = section.values.get("privacy_unit")
-    most = section.values.get("max_contributions")
-    given = {"privacy_unit": unit, "max_contributions": most, "neighbors": section.values.get("neighbors")}
+    unit = section.entries.get("privacy_unit")
+    most = section.entries.get("max_contributions")
+    given = {"privacy_unit": unit, "max_contributions": most, "neighbors": section.entries.get("neighbors")}
     return {key: value for key, value in given.items() if value is not None}
 
 
 def _check_source(section: Section, placeholder: Placeholder) -> None:
     """Check the keys of a source, which `_source` and `_unit` read."""
     files = section.take("files", "a text or a list of texts")
+    if files in ("", []):
+        section.add("files", "is empty.", 'for example files = "visits/*.parquet".')
     database = section.take("database", "a text")
     table = section.take("table", "a text")
     for text in [files] if isinstance(files, str) else files or []:
         placeholder.check(section, "files", text)
-    if ("files" in section.values) == ("database" in section.values):
+    if ("files" in section.entries) == ("database" in section.entries):
         fact = "must have files or database, one of them."
         section.add(None, fact, 'for example files = "visits/*.parquet".')
-    if database is not None and "table" not in section.values:
+    if database is not None and "table" not in section.entries:
         section.add(None, "lacks table, the one of the database.", 'for example table = "visits".')
-    if table is not None and "database" not in section.values:
+    if table is not None and "database" not in section.entries:
         section.add("table", "has no meaning without database.", "leave it out.")
     section.choose("engine", _ENGINES)
     section.take("privacy_unit", "a text")
     most = section.take("max_contributions", "a whole number")
-    if "privacy_unit" in section.values and "max_contributions" not in section.values:
+    if "privacy_unit" in section.entries and "max_contributions" not in section.entries:
         fact = "lacks max_contributions, how many rows of one unit are kept."
         section.add(None, fact, "for example max_contributions = 2.")
     if most is not None and most < 1:
@@ -262,7 +264,7 @@ def _check_source(section: Section, placeholder: Placeholder) -> None:
     if zone is not None and _zone(zone) is None:
         section.add("timezone", f"is unknown: {quote(zone)}.", 'for example timezone = "Europe/Berlin".')
     during = section.take("during", "a table", {})
-    if "during" in section.values and (len(during) != 1 or placeholder.period_in(*during.values()) is None):
+    if "during" in section.entries and (len(during) != 1 or placeholder.period_in(*during.values()) is None):
         fact = f"must have one column, whose value is {placeholder.example}."
         hint = f"for example {{ date = {placeholder.example} }}."
         section.add(
@@ -294,12 +296,12 @@ def _source(
     levels: Mapping[str, Levels | None], folder: Path, placeholder: Placeholder,
 ) -> Source:  # fmt: skip
     """Make a source, and compare it with the types of its columns, which are all that is read of it."""
-    values = section.values
+    values = section.entries
     used = [column for each in sketches if each.source == name for column in each.columns]
     unit = values.get("privacy_unit")
     during = _during(section, sketches, placeholder)
     own = [each for each in (unit, during.column if during else None) if isinstance(each, str)]
-    given = values.get("files", values.get("database", []))
+    given = values.get("files") or values.get("database")
     source = Source(
         name=name,
         files=tuple(
@@ -321,11 +323,11 @@ def _source(
 
 def _during(section: Section, sketches: Sequence[Sketch], placeholder: Placeholder) -> During | None:
     """Return which rows are read, in the zone of the source, or else in that of a calendar of its column."""
-    given = section.values.get("during")
+    given = section.entries.get("during")
     if not isinstance(given, dict) or len(given) != 1 or placeholder.period is None:
         return None
     [column] = given
-    zone = section.values.get("timezone") or next(
+    zone = section.entries.get("timezone") or next(
         (
             str(levels.timezone)
             for each in sketches

@@ -92,8 +92,8 @@ def _subject(table: Table) -> str:
     plan = table.plan
     by = f" by {', '.join(map(str, plan.level_names[1:]))}" if plan.level_names[1:] else ""
     if isinstance(plan, DistributionPlan):
-        edges = plan.bins.edges
-        return f"distribution of {plan.bins.column}, {plan.bins.n_bins} bins from {edges[0]:g} to {edges[-1]:g}{by}"
+        bins, edges = plan.bins, plan.bins.edges
+        return f"distribution of {bins.column}, {bins.n_bins} bins from {edges[0]:g} to {edges[-1]:g}{by}"
     if isinstance(plan, JointPlan):
         columns = [
             str(part.quantity.column) for part in plan.plans.values() if part.quantity.column is not None
@@ -265,7 +265,7 @@ def _class_notes(checked: Checked) -> Iterator[Problem]:
         coarser = f'down_to = "{plan.level_names[-2]}", or ' if len(plan.level_names) > 2 else ""
         yield Problem(
             (), table.line,
-            f"at a standard error of {error:.3g}, a {level} needs {least['E']:,} rows to be of class E or better "
-            f"and {least['A']:,} to be of class A.",
+            f"at a standard error of {error:.3g}, a {level} needs {least['E']:,} rows to be of class E or "
+            f"better and {least['A']:,} to be of class A.",
             f"{coarser}a larger share.",
         )  # fmt: skip

@@ -27,8 +27,8 @@ __all__ = ["Programme"]
 class Programme:
     """A report from one file: sources, hierarchies, a budget, tables, outputs and a page.
 
-    `Programme.from_file` reads one, and `Programme.from_dict` makes the same of a mapping. Nothing else is read
-    until `check`.
+    `Programme.from_file` reads one, and `Programme.from_dict` makes the same of a mapping. Nothing
+    else is read until `check`.
 
     Attributes
     ----------

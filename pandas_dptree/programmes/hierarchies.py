@@ -68,7 +68,7 @@ class Levels:
 def levels_of(name: str, section: Section, folder: Path, placeholder: Placeholder) -> Levels | None:
     """Read a hierarchy, with its public files; note what is wrong, and then return None."""
     before = len(section.problems.found)
-    forms = [form for form in _FORMS if form in section.values]
+    forms = [form for form in _FORMS if form in section.entries]
     section.rest(_FORMS)
     if len(forms) != 1:
         example = 'for example by = ["region", "district"].'
@@ -167,7 +167,7 @@ def _derived(name: str, form: str, section: Section, folder: Path, placeholder: 
     path = (*section.path, form)
     if form == "calendar" and "levels" in given:
         given["units"] = given.pop("levels")
-    if form == "calendar" and "during" in section.values:
+    if form == "calendar" and "during" in section.entries:
         period = placeholder.period_in(section.take("during", "a text"))
         if period is None:
             section.add(

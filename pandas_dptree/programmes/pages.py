@@ -26,7 +26,7 @@ def page_of(
     """Read the page; note what is wrong."""
     section = Section(whole.problems, ("page",), whole.take("page", "a table", {}))
     title = section.take("title", "a text", whole.take("title", "a text", "Released tables"))
-    placeholder.check(section, "title", section.values.get("title") and title)
+    placeholder.check(section, "title", section.entries.get("title") and title)
     show = section.take("show", "a list of tables")
     for number, entry in enumerate(show or [], start=1):
         _check_entry(section, f"entry {number}", entry, tables)

@@ -31,7 +31,7 @@ _UNITS: Final[Mapping[str, _Unit]] = {
     "day": _Unit("2025-03-31", r"(\d{4})-(\d\d)-(\d\d)", date, date.isoformat, lambda day: day),
     "week": _Unit(
         "2025-W14", r"(\d{4})-W(\d\d)", lambda year, week: date.fromisocalendar(year, week, 1),
-        lambda day: "{0:04}-W{1:02}".format(*day.isocalendar()), lambda day: day - timedelta(day.weekday()),
+        lambda day: "{:04}-W{:02}".format(*day.isocalendar()[:2]), lambda day: day - timedelta(day.weekday()),
     ),
     "month": _Unit(
         "2025-03", r"(\d{4})-(\d\d)", lambda year, month: date(year, month, 1),

@@ -76,7 +76,7 @@ class Problems:
         return _Catching(self, path, {} if arguments is None else arguments)
 
     def note(self, path: Path, *texts: str) -> None:
-        """Note a message of a call, without what only calls have, and with paths as the programme has them."""
+        """Note a message of a call, without what only calls have, and with paths as they are written."""
         fact, hint = (each.replace("`", "").replace("dpt.", "").replace(self.folder, "") for each in texts)
         self.add(path, fact, hint)
 
@@ -124,12 +124,12 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 class Section:
     """A table of a programme, which is read key by key; what is wrong with it is noted.
 
-    Keys that nobody has asked for are unknown: `finish` says so.
+    Keys that nobody has asked for are unknown: `finish` says so. Values of a wrong type become None.
     """
 
     def __init__(self, problems: Problems, path: Path, values: Any) -> None:
         self.problems, self.path = problems, path
-        self.values: dict[str, Any] = values if isinstance(values, dict) else {}
+        self.entries: dict[str, Any] = dict(values) if isinstance(values, dict) else {}
         self._known: list[str] = []
         if values is not None and not isinstance(values, dict):
             self.add(
@@ -143,17 +143,18 @@ class Section:
     def take(self, key: str, kind: str, default: Any = None) -> Any:
         """Return the value of a key, if it is of this kind; else `default`."""
         self._known.append(key)
-        if key not in self.values:
+        if key not in self.entries:
             return default
-        value = self.values[key]
-        if _is(value, kind):
-            return value
+        value = self.entries[key]
+        if value is None or _is(value, kind):
+            return default if value is None else value
         self.add(key, f"must be {kind}, not {_named(value)}.", _EXAMPLES.get(key, f"write {kind}."))
+        self.entries[key] = None  # stated, but of no use
         return default
 
     def need(self, key: str, kind: str, why: str) -> Any:
         """Return the value of a key that must be there; `why` is the hint if it is not."""
-        if key not in self.values:
+        if key not in self.entries:
             self._known.append(key)
             self.add(None, f"lacks {key}.", why)
             return None
@@ -177,11 +178,11 @@ class Section:
     def rest(self, known: Sequence[str]) -> dict[str, Any]:
         """Return the values of all these keys that are given, whatever they are."""
         self._known += known
-        return {key: self.values[key] for key in known if key in self.values}
+        return {key: self.entries[key] for key in known if key in self.entries}
 
     def finish(self, explained: Mapping[str, tuple[str, str]] | None = None) -> None:
         """Note the keys that are unknown; some are `explained` by a fact and a hint."""
-        for key in self.values:
+        for key in self.entries:
             if key in self._known:
                 continue
             if explained is not None and key in explained:

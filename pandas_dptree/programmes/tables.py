@@ -75,19 +75,19 @@ def sketch_of(
     before = len(section.problems.found)
     section.rest(["verb", "by", "source", "down_to", "share"])
     verb = section.choose("verb", list(_OPTIONS))
-    if "verb" not in section.values:
+    if "verb" not in section.entries:
         section.add(None, "lacks verb.", f"choose one of {', '.join(_OPTIONS)}.")
     share = section.take("share", "a number")
     if share is not None and not 0 < share <= 1:
         section.add("share", f"is {share}, not between 0 and 1.", "for example share = 0.5.")
-        share = None
+        section.entries["share"] = share = None
     source = section.choose("source", sources, sources[0] if len(sources) == 1 else None)
-    if source is None and len(sources) > 1 and "source" not in section.values:
+    if source is None and len(sources) > 1 and "source" not in section.entries:
         section.add(None, "lacks source.", f"choose one of {', '.join(sources)}.")
     if verb is None:  # which keys it takes is not known
         return None
-    if isinstance(section.values.get("by"), dict):
-        names = ", ".join(map(str, section.values["by"].values()))
+    if isinstance(section.entries.get("by"), dict):
+        names = ", ".join(map(str, section.entries["by"].values()))
         section.add(
             "by",
             f"crosses the hierarchies {names}, which no verb of this version does: errors of cross tables "
@@ -107,7 +107,8 @@ def sketch_of(
     with section.problems.catching(section.path, own):
         _read_options(options, [] if hierarchy is None else list(map(str, _names(hierarchy))), folder)
     section.finish(_EXPLAINED)
-    if len(section.problems.found) > before or source is None:
+    lacks_hierarchy = hierarchy is None and (verb != "distribution" or parts)  # it is wrong itself
+    if len(section.problems.found) > before or source is None or lacks_hierarchy:
         return None
     return Sketch(
         name=name, section=section, verb=verb, source=source, parts=parts, hierarchy=hierarchy,
@@ -125,7 +126,7 @@ def _names(hierarchy: Hierarchy) -> Sequence[Any]:
 
 
 def _parts(section: Section) -> tuple[str, ...]:
-    given = section.values.get("by", [])
+    given = section.entries.get("by") or ()
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -133,9 +134,11 @@ def _hierarchy(section: Section, levels: Mapping[str, Levels | None], *, needed:
     """Return the hierarchies of a table, nested and cut off; None if there are none, or they are wrong."""
     given = section.take("by", "a text or a list of texts")
     if not given:
-        if needed and "by" not in section.values:
+        if "by" in section.entries and given is not None:
+            section.add("by", "is empty.", f"name one of {', '.join(levels)}.")
+        elif needed and "by" not in section.entries:
             section.add(None, "lacks by, its hierarchy.", f"name one of {', '.join(levels)}.")
-        if "down_to" in section.values:
+        if "down_to" in section.entries:
             section.add("down_to", "has no meaning without by.", "leave it out, or name a hierarchy.")
         return None
     names = [given] if isinstance(given, str) else given
@@ -172,7 +175,7 @@ def _values(section: Section, verb: str) -> dict[str, Any]:
     if verb in ("sums", "means"):
         section.take("columns", "a table")
         found: dict[str, Any] = {"columns": [], "bounds": {}, "granularity": {}}
-        if not section.values.get("columns"):
+        if not section.entries.get("columns"):
             section.add(None, "lacks columns.", "for example columns = { cost = { bounds = [0, 500] } }.")
         for column, each in section.sections("columns"):
             found["columns"].append(column)
@@ -228,7 +231,7 @@ def check_shares(
     problems: Problems, sketches: Sequence[Sketch | None], sections: Sequence[Section], of: str
 ) -> None:
     """Note tables without a share, and shares that add up to more than the budget `of`."""
-    stated = {each.path: each.values.get("share") for each in sections}
+    stated = {each.path: each.entries.get("share") for each in sections}
     numbers = {p: s for p, s in stated.items() if isinstance(s, int | float) and not isinstance(s, bool)}
     total = sum(map(exact, numbers.values()), Fraction(0))
     if total > 1:
@@ -238,12 +241,12 @@ def check_shares(
             f"the shares add up to {float(total):g}, more than the budget of {of}.",
             f"lower one of {', '.join(where)}.",
         )
-    if not any("share" in each.values or "target" in each.values for each in sections):
+    if not any("share" in each.entries or "target" in each.entries for each in sections):
         return
     for each in sections:
-        if "share" not in each.values and "target" not in each.values:
-            each.add(None, "lacks a share of the budget.", "for example share = 0.2; or a target. If no table "
-                     "has either, the budget is divided evenly.")  # fmt: skip
+        if "share" not in each.entries and "target" not in each.entries:
+            hint = "for example share = 0.2, or a target. If no table has either, all get the same."
+            each.add(None, "lacks a share of the budget.", hint)
 
 
 def _at(line: int | None) -> str:
@@ -274,7 +277,7 @@ def planned(
     else:
         options.setdefault("mechanism", "gaussian" if budget.rho is not None else "laplace")
     plan: Plan[Any] | None = None
-    known = {key: key for key in section.values}
+    known = {key: key for key in section.entries}
     with (
         section.problems.catching(section.path, {**known, "bins": "bins"} if "bins" in known else known),
         warnings.catch_warnings(record=True) as caught,
