@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
 from pandas_dptree.estimation.intervals import error_half_widths
+from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
 from pandas_dptree.estimation.least_squares import FloatArray
 
 __all__ = ["independent", "ratio_intervals"]
