@@ -42,6 +42,10 @@ class Labels:
         own = str(name)
         return self._names.get(own) or self._fixed.get(own) or f"{own[:1].upper()}{own[1:]}"
 
+    def has(self, name: Hashable) -> bool:
+        """Whether the caller has given a name."""
+        return str(name) in self._names
+
     def inline(self, name: Hashable) -> str:
         """Return the label of a level or column within a sentence: its own name stays as it is."""
         return self._names.get(str(name), str(name))

@@ -185,15 +185,15 @@ def page_of_one(
     shown = Labels(labels, texts)
     released = Released.of(table)
     provenance = provenance_of(table) if plan is None else _provenance_by(plan, released)
-    setting = Setting({"table": table}, {"table": provenance}, texts, shown)
-    view = setting.view("table", columns)
+    setting = Setting({"": table}, {"": provenance}, texts, shown)
+    view = setting.view("", columns)
     if title is None:
         named = texts.joined([column.heading for column in view.columns])
         levels = texts.joined([shown.inline(key) for key in released.keys])
         title = texts.fill("page.title", columns=named, levels=levels) if released.keys else named
     head = Head(title, date, publisher, notes, True)
     (kind,) = default_kinds(table)
-    item = {"table": "table", "as": kind, "columns": columns, "max_rows": max_rows}
+    item = {"table": "", "as": kind, "columns": columns, "max_rows": max_rows}
     return Page(whole_page(setting, [item], head, ledger, interactive=interactive))
 
 

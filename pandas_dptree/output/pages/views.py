@@ -70,6 +70,8 @@ class Column:
         value, lower, upper = (float(each[row]) for each in (self.shown.numbers, self.lower, self.upper))
         if self.shows_ends:
             return self.format.interval(lower, upper, digits)
+        if lower == upper and self.shown.error is not None and self.shown.error[row] > 0:
+            return self.format.interval(lower, upper, digits)  # cut to a point, but not exact
         return self.format.error(value, lower, upper, digits)
 
     def letter(self, row: int) -> str:
@@ -84,23 +86,30 @@ class Column:
         value, lower, upper = (min(max(float(end) / most, 0.0), 1.0) for end in np.nan_to_num(ends))
         return f"--v:{value:.4g};--l:{lower:.4g};--u:{upper:.4g}"
 
-    def cells(self, row: int | None, digits: int, most: float | None = None) -> Iterator[Markup]:
-        """Make the cells of a row: number, error, and its letter if it is graded; empty without a row."""
+    @property
+    def width(self) -> int:
+        """How many cells a row has."""
+        return 2 + self.graded
+
+    def cells(
+        self, row: int | None, digits: int, most: float | None = None, *, with_error: bool = True
+    ) -> Iterator[Markup]:
+        """Make the cells of a row: number, error and letter; empty without a row."""
         if row is None:
-            yield from (element("td") for _ in range(2 + self.graded))
+            yield from (element("td") for _ in range(self.width))
             return
-        if most is None:
-            yield element("td", self.value(row, digits), class_="n")
-        else:
-            yield element("td", self.value(row, digits), class_="n v", style=self.bar(row, most))
-        yield element("td", self.error(row, digits), class_="e")
+        style = None if most is None else self.bar(row, most)
+        yield element("td", self.value(row, digits), class_="n" if style is None else "n v", style=style)
+        if with_error:
+            yield element("td", self.error(row, digits), class_="e")
         if self.graded:
             yield element("td", self.letter(row), class_="r")
 
-    def heads(self, texts: Texts) -> Iterator[Markup]:
+    def heads(self, texts: Texts, *, with_error: bool = True) -> Iterator[Markup]:
         """Make the heads of these cells."""
         yield element("th", self.heading, scope="col", class_="n")
-        yield element("th", self.error_heading, scope="col", class_="e")
+        if with_error:
+            yield element("th", self.error_heading, scope="col", class_="e")
         if self.graded:
             yield element("th", texts["head.class"], scope="col", class_="r")
 
@@ -157,6 +166,11 @@ class View:
             )
             made.append(column)
         return cls(name, released, provenance, made, labels)
+
+    @property
+    def has_means(self) -> bool:
+        """Whether a column holds means."""
+        return "mean" in aggregates_of(self.provenance).values()
 
     @property
     def root(self) -> int | None:

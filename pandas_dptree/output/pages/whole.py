@@ -30,8 +30,11 @@ from pandas_dptree.output.table_digest import Keeper, how_altered
 
 __all__ = ["Head", "document", "listed_sections", "whole_page"]
 
-_LARGEST_DOWNLOAD: Final = 1_000_000
-"""The bytes up to which a table is part of its page as a file."""
+_LARGEST_DOWNLOAD: Final = 500_000
+"""The cells and the bytes up to which a table is part of its page as a file."""
+
+_FEW: Final = 3
+"""The tables up to which the head of a page lists the loss of each."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,9 @@ def _lede(page: Setting, views: Sequence[View]) -> str:
             digits = column.digits(np.array([view.root]))
             value, error = column.value(view.root, digits), column.error(view.root, digits)
             key = "lede.total" if error else "lede.total.plain"
-            told.append(texts.fill(key, name=isolated(column.heading), value=value, error=error))
+            own = view.name and column.shown.name == "count" and not view.labels.has("count")
+            name = page.table_name(view.name) if own else column.heading
+            told.append(texts.fill(key, name=isolated(name), value=value, error=error))
         levels = [
             texts.fill(
                 "lede.level", name=isolated(view.labels.inline(name)), size=page.format.whole(len(rows))
@@ -192,7 +197,7 @@ def _facts(page: Setting, views: Sequence[View], *, downloads: bool) -> Markup:
     facts: dict[str, Child] = {
         "protected": _several([protected(each, texts) for each in stated]),
         "errors": _several(list(kinds)),
-        "loss": _several([_loss(each, texts) for each in stated]),
+        "loss": _losses(page),
         "download": _downloads(page) if downloads else None,
     }
     return element(
@@ -209,6 +214,19 @@ def _facts(page: Setting, views: Sequence[View], *, downloads: bool) -> Markup:
 def _several(facts: Sequence[str]) -> str:
     """Join facts, each once."""
     return "; ".join(dict.fromkeys(facts))
+
+
+def _losses(page: Setting) -> str:
+    """Say what each table spends, and of which account; of many tables, the protection says it."""
+    texts = page.texts
+    losses = [
+        (isolated(page.table_name(name)), _loss(each, texts)) for name, each in page.provenances.items()
+    ]
+    if len(losses) == 1:
+        return losses[0][1]
+    if len(losses) > _FEW:
+        return texts["fact.loss.below"]
+    return "; ".join(texts.fill("fact.loss.of", table=name, loss=loss) for name, loss in losses)
 
 
 def _loss(provenance: Mapping[str, Any], texts: Texts) -> str:

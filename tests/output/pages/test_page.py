@@ -33,7 +33,7 @@ def test_a_page_shows_all_rows_by_level(counts):
     assert [int(row[1].replace(",", "")) for row in rows] == counts["count"].take(expected).tolist()
     errors = [row[2] for row in rows[: 6 + 37]]  # those of all clinics are alike, and said once
     assert errors == [f"± {error:.0f}" for error in counts["std_error"].take(expected)[: 6 + 37]]
-    assert "each number ± 5" in text and f"{counts['std_error'].iloc[-1]:.0f}" == "5"
+    assert "Each number ± 5." in text and f"{counts['std_error'].iloc[-1]:.0f}" == "5"
     headings = ["".join(each.itertext()) for each in tree.iter("h2")]
     assert headings == [
         "Region",
