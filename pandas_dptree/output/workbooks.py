@@ -265,7 +265,7 @@ def _write_readme(book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping
             undercount(provenance),
             *statement(provenance),
             f"Digest of the plan: SHA-256 {plan}." if plan else "",
-            *(f"{what}: SHA-256 {digest}." for what, digest in digests.items() if digest),
+            f"Digest of the released values: SHA-256 {digest}." if digest else "",
             *_reading(table, provenance),
         ]
         for line in filter(None, lines):
