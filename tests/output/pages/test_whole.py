@@ -10,9 +10,8 @@ import pytest
 
 import pandas_dptree as dpt
 from tests.helpers_cases import each
-from tests.helpers_output import HOSTILE, text_of
+from tests.helpers_output import HOSTILE, rows_of, text_of
 from tests.helpers_random import rng
-from tests.output.pages.test_page import rows_of
 
 BY = ["region", "district", "clinic"]
 
