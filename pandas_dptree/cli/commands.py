@@ -36,7 +36,7 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
-from pandas_dptree.ingest.files.public_tables import read_table
+from pandas_dptree.ingest.files.public_tables import read_known, read_places
 from pandas_dptree.ingest.files.records import open_records, reported
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
@@ -273,26 +273,8 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None
             )
         return "observed"
     _LOGGER.info("reading the public keys in %s", visible(repr(str(arguments.domain))))
-    places = read_table(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
-    if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
-        flags = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
-        places = places.assign(**{arguments.structural_zeros: flags})
+    places = read_places(Path(arguments.domain), by, arguments.structural_zeros)
     return Domain.from_frame(places, by=by, structural_zeros=arguments.structural_zeros)
-
-
-def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
-    """Read the public counts; in a CSV file, keys are text and counts are numbers."""
-    if arguments.known is None:
-        return None
-    counts: pd.DataFrame = read_table(arguments.known, None, "known")
-    for name in {"count", "at_least"} & set(counts.columns) - set(arguments.by):
-        try:
-            counts[name] = pd.to_numeric(counts[name])
-        except (ValueError, TypeError):
-            raise ArgumentError(
-                "known", f"has a {name} that is not a number.", hint="leave it empty where nothing is known."
-            ) from None
-    return counts
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -426,7 +408,8 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
     if "target" in options:
         options["target"] = _by_level("target", options["target"], "county=25 or county=50@95%", _target)
     if "known" in options:
-        options["known"] = _known(arguments)
+        known = arguments.known
+        options["known"] = None if known is None else read_known(known, arguments.by)
     return options
 
 

@@ -255,7 +255,7 @@ def _write_readme(book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping
         provenance = provenance_of(table)
         sheet.append([_text_cell(sheet, name, bold=True)])
         altered = alteration(table)
-        digest = provenance.get("table_digest")
+        plan, digest = provenance.get("digest"), provenance.get("table_digest")
         lines = [
             f"{len(table):,} rows, on {'sheets' if len(sheets[name]) > 1 else 'the sheet'} "
             + ", ".join(f"“{title}”" for title in sheets[name])
@@ -264,6 +264,7 @@ def _write_readme(book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping
             *([f"This is {altered}."] if altered else []),
             undercount(provenance),
             *statement(provenance),
+            f"Digest of the plan: SHA-256 {plan}." if plan else "",
             f"Digest of the released values: SHA-256 {digest}." if digest else "",
             *_reading(table, provenance),
         ]

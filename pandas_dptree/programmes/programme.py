@@ -10,8 +10,11 @@ from typing import Any
 
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
+from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.programmes.problems import Problem
 
 __all__ = ["Budget", "Checked", "During", "Hierarchy", "Outputs", "PageOptions", "Period", "Source", "Table"]
 
@@ -97,9 +100,9 @@ class Hierarchy:
     Attributes
     ----------
     name : str
-    by : list
+    by : list, or prefixes
         Names of columns and derived levels, as the verbs take them.
-    domain : Domain or None
+    domain : Domain, PrefixTree or None
         The public leaves of the levels above `private_keys`; None if all keys are private.
     private_keys : tuple of str
     labels : mapping of str to mapping
@@ -107,8 +110,8 @@ class Hierarchy:
     """
 
     name: str
-    by: By
-    domain: Domain | None
+    by: By | PrefixTree
+    domain: Domain | PrefixTree | None
     private_keys: tuple[str, ...]
     labels: Mapping[str, Mapping[Hashable, str]]
 
@@ -124,6 +127,8 @@ class Budget:
     ledger : Path or None
     account, part, note : str or None
         `account` and `note` are stated whenever `ledger` is; the placeholder is replaced in `note`.
+    note_before : str or None
+        The note of the period before, for ``as = "change"``.
     """
 
     loss: PrivacyLoss
@@ -131,6 +136,7 @@ class Budget:
     account: str | None
     part: str | None
     note: str | None
+    note_before: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +237,10 @@ class Checked:
         By their names, in the order of the programme.
     outputs : Outputs
     page : PageOptions
+    account : Account or None
+        That of the budget's ledger, or its part.
+    notes : tuple of Problem
+        What is worth knowing, such as a budget that protects nobody.
     """
 
     path: Path | None
@@ -242,3 +252,5 @@ class Checked:
     tables: Mapping[str, Table]
     outputs: Outputs
     page: PageOptions
+    account: Account | None
+    notes: tuple[Problem, ...]

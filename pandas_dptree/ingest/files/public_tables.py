@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, 
 from pandas_dptree.ingest.files.csv_files import read_csv
 from pandas_dptree.ingest.frames import check_columns
 
-__all__ = ["checked_suffix", "read_table"]
+__all__ = ["checked_suffix", "read_known", "read_places", "read_table"]
 
 
 def read_table(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
@@ -48,3 +49,26 @@ def checked_suffix(path: Path, argument: str, *known: str) -> str:
             argument, f"is a file of unknown type: {str(path)!r}.", hint=f"use {' or '.join(known)}."
         )
     return suffix
+
+
+def read_places(path: Path, by: Sequence[Any], structural_zeros: str | None) -> pd.DataFrame:
+    """Read public keys, and the flags of structural zeros: in a CSV file true or false, in any case."""
+    flags = [] if structural_zeros is None else [structural_zeros]
+    places = read_table(path, list(dict.fromkeys([*by, *flags])), "domain")
+    if flags and pd.api.types.is_string_dtype(places[structural_zeros]):  # as from a CSV file
+        read = places[structural_zeros].str.lower().map({"true": True, "false": False})
+        places = places.assign(**{flags[0]: read})
+    return places
+
+
+def read_known(path: Path, by: Sequence[Any]) -> pd.DataFrame:
+    """Read public counts; in a CSV file, keys are text and counts are numbers."""
+    counts = read_table(path, None, "known")
+    for name in {"count", "at_least"} & set(counts.columns) - set(by):
+        try:
+            counts[name] = pd.to_numeric(counts[name])
+        except (ValueError, TypeError):
+            raise ArgumentError(
+                "known", f"has a {name} that is not a number.", hint="leave it empty where nothing is known."
+            ) from None
+    return counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -15,7 +15,7 @@ from pandas_dptree.output.pages.numbers import Format
 from pandas_dptree.output.pages.texts import Texts
 from pandas_dptree.output.pages.views import View
 
-__all__ = ["Section", "Setting", "note", "scrolled"]
+__all__ = ["Section", "Setting", "capital", "note", "scrolled"]
 
 
 class Section(NamedTuple):
@@ -41,6 +41,7 @@ class Setting:
     provenances: Mapping[str, Mapping[str, Any]]
     texts: Texts
     labels: Labels
+    _views: dict[Any, View] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def format(self) -> Format:
@@ -48,11 +49,17 @@ class Setting:
         return Format(self.texts)
 
     def table_name(self, name: str) -> str:
-        """Return the name of a table as the page shows it."""
-        return self.labels.name(name)
+        """Return the name of a table as the page shows it; a page of one table may leave it empty."""
+        return self.labels.name(name) if name else self.texts["page.table"]
 
     def view(self, name: str, columns: Hashable | list[Hashable] | None = None) -> View:
-        """Read a table with levels."""
+        """Read a table with levels, once for all sections."""
+        chosen = (name, tuple(columns) if isinstance(columns, list) else columns)
+        if chosen not in self._views:
+            self._views[chosen] = self._read(name, columns)
+        return self._views[chosen]
+
+    def _read(self, name: str, columns: Hashable | list[Hashable] | None) -> View:
         table = self.tables[name]
         if not isinstance(table, pd.DataFrame):
             raise ArgumentError(
@@ -63,12 +70,12 @@ class Setting:
         return View.of(name, table, self.provenances[name], self.labels, self.texts, columns)
 
 
-def scrolled(table: Markup, name: str, texts: Texts) -> Markup:
-    """Let a wide table scroll by itself, by keyboard too."""
+def scrolled(table: Markup, name: str, texts: Texts, *, keep: bool = False) -> Markup:
+    """Let a wide table scroll by itself, by keyboard too; it is not broken in print if it is to `keep`."""
     return element(
         "div",
         table,
-        class_="x",
+        class_="x keep" if keep else "x",
         role="region",
         aria_label=texts.fill("levels.table", name=name),
         tabindex="0",
@@ -79,3 +86,8 @@ def note(*texts: str) -> Markup | None:
     """Make a paragraph of remarks; nothing if all are empty."""
     words = " ".join(filter(None, texts))
     return element("p", words, class_="note") if words else None
+
+
+def capital(text: str) -> str:
+    """Let a text begin with a capital."""
+    return f"{text[:1].upper()}{text[1:]}"

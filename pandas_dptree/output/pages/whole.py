@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +13,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.output.html import Child, Markup, element
+from pandas_dptree.output.pages.interactive import packaged, policy, script_words
 from pandas_dptree.output.pages.protection_section import (
     account_of,
     loss_in_signs,
@@ -31,8 +30,11 @@ from pandas_dptree.output.table_digest import Keeper, how_altered
 
 __all__ = ["Head", "document", "listed_sections", "whole_page"]
 
-_LARGEST_DOWNLOAD: Final = 1_000_000
-"""The bytes up to which a table is part of its page as a file."""
+_LARGEST_DOWNLOAD: Final = 500_000
+"""The cells and the bytes up to which a table is part of its page as a file."""
+
+_FEW: Final = 3
+"""The tables up to which the head of a page lists the loss of each."""
 
 
 @dataclass(frozen=True)
@@ -108,32 +110,27 @@ def listed_sections(sections: Sequence[Section], texts: Texts) -> tuple[Markup, 
 
 def document(title: str, body: Child, texts: Texts, *, interactive: bool = False, style: str = "") -> str:
     """Return a self-contained document; with `interactive`, its script, and nothing else, may run."""
-    script = element("script", Markup(_packaged("page.js"))) if interactive else None
-    policy = "default-src 'none'; style-src 'unsafe-inline'" + "; script-src 'unsafe-inline'" * interactive
+    script = element("script", Markup(packaged("page.js"))) if interactive else None
     footer = "\n".join(
         [
             f'@page{{@bottom-left{{content:"{_in_css(title[:90])}"}}}}',
             style,
         ]
     )
+    styles = packaged("page.css") + packaged("interactive.css") * interactive
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(interactive=interactive)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        element("style", Markup(_packaged("page.css") + footer)),
+        element("style", Markup(styles + footer)),
     )
+    words = script_words(texts) if interactive else None
     made = f"{texts.fill('page.made', version=__version__)} {texts['page.origin']}"
     skip = element("a", texts["page.skip"], href="#main", class_="skip")
-    content = element("body", skip, body, element("footer", element("p", made)), script)
+    content = element("body", skip, body, element("footer", element("p", made)), script, data_words=words)
     return f"<!DOCTYPE html>\n{element('html', head, content, lang=texts.language)}\n"
-
-
-@cache
-def _packaged(name: str) -> str:
-    """Read a file that is part of the package."""
-    return (files(__package__ or "pandas_dptree.output.pages") / name).read_text(encoding="utf-8")
 
 
 def _in_css(text: str) -> str:
@@ -175,7 +172,9 @@ def _lede(page: Setting, views: Sequence[View]) -> str:
             digits = column.digits(np.array([view.root]))
             value, error = column.value(view.root, digits), column.error(view.root, digits)
             key = "lede.total" if error else "lede.total.plain"
-            told.append(texts.fill(key, name=isolated(column.heading), value=value, error=error))
+            own = view.name and column.shown.name == "count" and not view.labels.has("count")
+            name = page.table_name(view.name) if own else column.heading
+            told.append(texts.fill(key, name=isolated(name), value=value, error=error))
         levels = [
             texts.fill(
                 "lede.level", name=isolated(view.labels.inline(name)), size=page.format.whole(len(rows))
@@ -198,7 +197,7 @@ def _facts(page: Setting, views: Sequence[View], *, downloads: bool) -> Markup:
     facts: dict[str, Child] = {
         "protected": _several([protected(each, texts) for each in stated]),
         "errors": _several(list(kinds)),
-        "loss": _several([_loss(each, texts) for each in stated]),
+        "loss": _losses(page),
         "download": _downloads(page) if downloads else None,
     }
     return element(
@@ -215,6 +214,19 @@ def _facts(page: Setting, views: Sequence[View], *, downloads: bool) -> Markup:
 def _several(facts: Sequence[str]) -> str:
     """Join facts, each once."""
     return "; ".join(dict.fromkeys(facts))
+
+
+def _losses(page: Setting) -> str:
+    """Say what each table spends, and of which account; of many tables, the protection says it."""
+    texts = page.texts
+    losses = [
+        (isolated(page.table_name(name)), _loss(each, texts)) for name, each in page.provenances.items()
+    ]
+    if len(losses) == 1:
+        return losses[0][1]
+    if len(losses) > _FEW:
+        return texts["fact.loss.below"]
+    return "; ".join(texts.fill("fact.loss.of", table=name, loss=loss) for name, loss in losses)
 
 
 def _loss(provenance: Mapping[str, Any], texts: Texts) -> str:

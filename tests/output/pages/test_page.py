@@ -8,16 +8,9 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.output.released import Released
 from tests.helpers_cases import each
-from tests.helpers_output import HOSTILE, text_of
+from tests.helpers_output import HOSTILE, rows_of, text_of
 
 BY = ["region", "district", "clinic"]
-
-
-def rows_of(tree):
-    """The texts in the rows of the levels, without the heads of groups."""
-    tables = [table for table in tree.find("body").iter("table") if table.get("class") != "key"]
-    rows = [row for table in tables for row in table.iterfind("tbody/tr/th[@scope='row']/..")]
-    return [["".join(cell.itertext()) for cell in row] for row in rows]
 
 
 # The page.
@@ -33,7 +26,7 @@ def test_a_page_shows_all_rows_by_level(counts):
     assert [int(row[1].replace(",", "")) for row in rows] == counts["count"].take(expected).tolist()
     errors = [row[2] for row in rows[: 6 + 37]]  # those of all clinics are alike, and said once
     assert errors == [f"± {error:.0f}" for error in counts["std_error"].take(expected)[: 6 + 37]]
-    assert "each number ± 5" in text and f"{counts['std_error'].iloc[-1]:.0f}" == "5"
+    assert "Each number ± 5." in text and f"{counts['std_error'].iloc[-1]:.0f}" == "5"
     headings = ["".join(each.itertext()) for each in tree.iter("h2")]
     assert headings == [
         "Region",
