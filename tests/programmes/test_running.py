@@ -1,6 +1,7 @@
 """A run reads, charges, draws, keeps and writes; the next one goes on from what is on disk."""
 
 import json
+import os
 from dataclasses import replace
 
 import pandas as pd
@@ -126,9 +127,27 @@ def test_what_was_charged_and_never_saved(visits, ledger, monkeypatch):
         assert status_of(error) == Status.CHARGED and visits.n_charges == 2
         assert "'costs': charge 4" in error.fact and "visits" not in error.fact
         assert set(visits.files()) == {"visits.csv", "visits.csv.json"}
+    paged = visits.programme(write=("csv", "html"), bins=5)  # another plan changes nothing about it
+    failed(visits, paged, ChargedError)
+    assert visits.n_charges == 2 and "index.html" not in visits.files()
     assert visits.run(allow_repeat=["costs"]).released == ("costs",)
     assert visits.n_charges == 3
     assert visits.run().released == ()
+    failed(visits, paged, RefusedReleaseError)  # by now there is a table
+
+
+def test_kept_tables_are_on_disk(visits, monkeypatch):
+    """What a run without a ledger keeps is synced before it has its name."""
+    synced = set()
+
+    def fsync(number, real=os.fsync):
+        synced.add(os.fstat(number).st_ino)
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    visits.run(visits.programme(ledger=False))
+    kept = visits.folder / "published/2025-03/.released"
+    assert {path.stat().st_ino for path in (kept, *kept.iterdir())} <= synced
 
 
 def test_two_runs_at_once(visits):
