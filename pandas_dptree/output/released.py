@@ -129,7 +129,7 @@ class Released:
         for place, key in enumerate(self.keys):
             below = self.depth > place
             codes = canonical_codes(self.table[key])[0] + 1  # 0 for a missing key: a remainder
-            above = pd.factorize(above * (codes.max() + 1) + codes)[0].astype(np.int64)
+            above[below] = pd.factorize((above * (codes.max() + 1) + codes)[below])[0]
             groups[below, place] = above[below]
         return groups
 

@@ -59,7 +59,8 @@ class Rows:
 
     def prints_ends(self) -> bool:
         """Whether an error is printed as an interval."""
-        cells = ((column, self._row_in(view, row)) for view, column in self.columns for row in self.rows)
+        columns = [(view, column) for view, column in self.columns if not column.shows_ends]
+        cells = ((column, self._row_in(view, row)) for view, column in columns for row in self.rows)
         return any(column.error(row, 0)[:1] not in ("", "±") for column, row in cells if row is not None)
 
     def misses_numbers(self) -> bool:
@@ -119,7 +120,7 @@ class Rows:
         parent = int(self.main.released.parent[row])
         view, column = self.columns[0]
         at = self._row_in(view, parent) if parent >= 0 else None
-        if at is None:
+        if at is None or column.shows_ends:
             return [above]
         digits = column.digits(np.array([at]))
         shown = f"{column.value(at, digits)} {column.error(at, digits)}"
