@@ -21,7 +21,6 @@ from pandas_dptree.output.files import read_file
 from pandas_dptree.programmes import running
 from pandas_dptree.programmes.keeping import locked, shelf_of
 from pandas_dptree.programmes.outputs import as_tree
-from pandas_dptree.programmes.running import is_released
 from tests.helpers_programmes import is_empty, records
 
 
@@ -35,9 +34,7 @@ def failed(visits, programme, error, **options):
 def test_a_run_and_the_same_again(visits, ledger):
     """The second run reads no records, charges nothing, and writes the same files."""
     programme = visits.programme(ledger=ledger)
-    assert not is_released(programme)
     first = visits.run(programme)
-    assert is_released(programme)
     assert first.released == ("visits", "costs")
     assert set(first.files) == {"visits.csv", "visits.csv.json", "costs.csv", "costs.csv.json"}
     files = visits.files()
@@ -190,7 +187,9 @@ def test_the_table_of_the_month_before(visits, ledger):
     records("2025-02").to_parquet(visits.folder / "2025-02.parquet")
     february = visits.run(visits.programme("2025-02", ledger=ledger))
     with shelf_of(visits.programme(before="2025-02", ledger=ledger), frozenset()) as shelf:
-        pd.testing.assert_frame_equal(shelf.before("visits"), february.tables["visits"])
+        before = shelf.before("visits")
+        pd.testing.assert_frame_equal(before.drop(columns="linear"), february.tables["visits"])
+        assert len(before.dp.proportions())  # which needs the unbiased estimates
         assert shelf.before("nothing") is None
     with shelf_of(visits.programme(ledger=ledger), frozenset()) as shelf:
         assert shelf.before("visits") is None
