@@ -130,7 +130,9 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "head.error.none": "",
     "head.class": "Class",
     "level.total": "Total",
+    "level.total.inline": "total",
     "column.count": "Count",
+    "column.count.inline": "count",
     "remainder": "(other)",
     "key.empty": "(empty)",
     # Distributions and quantiles.
