@@ -15,7 +15,7 @@ from pandas_dptree.output import files
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.html_page import write_page
-from pandas_dptree.output.plots import ReleasedPlots
+from pandas_dptree.output.pictures.released_plots import ReleasedPlots
 from pandas_dptree.output.report import report_page
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Running, takes

@@ -276,7 +276,7 @@ def test_a_table_that_lost_its_provenance_takes_that_of_its_plan(visits, clinics
     ("module", "package", "draw"),
     [
         ("matplotlib.pyplot", "matplotlib", lambda table: table.dp.plot.levels()),
-        ("plotly", "plotly", lambda table: table.dp.plot.icicle()),
+        ("matplotlib.pyplot", "matplotlib", lambda table: table.dp.plot.icicle()),
         ("great_tables", "great_tables", lambda table: table.dp.to_html()),
     ],
 )
