@@ -22,7 +22,7 @@ __all__ = [
     "select_level", "take_labels",
 ]  # fmt: skip
 
-COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale")
+COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale", "linear")
 """Suffixes of the columns that a table may have for each quantity."""
 
 

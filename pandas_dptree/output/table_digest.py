@@ -101,8 +101,8 @@ def stated_digest(released: Any) -> str | None:
 class Keeper(Protocol):
     """A ledger that keeps what was released."""
 
-    def table(self, charge: int) -> Any:
-        """Return the table that was released for a charge."""
+    def table(self, charge: int, *, linear: bool = False) -> Any:
+        """Return the table that was released for a charge, perhaps with its unbiased estimates."""
 
 
 def alteration(table: Any) -> str:
@@ -136,7 +136,9 @@ def _kept(table: Any, ledger: Keeper) -> Any:
             else f"must be a ledger, not {kind_of_object(ledger)}.",
             hint='for example dpt.Ledger.open("budget.sqlite"); or leave it out.',
         )
-    whole = ledger.table(charge.get("charge", 0))
+    names = [str(name) for name in getattr(table, "columns", ())]
+    linear = any(name == "linear" or name.endswith("_linear") for name in names)
+    whole = ledger.table(charge.get("charge", 0), linear=linear)
     if not isinstance(whole, pd.DataFrame) or whole.attrs["dp"].get("ledger") == charge:
         return whole
     raise ArgumentError(

@@ -31,6 +31,7 @@ from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Release
+from pandas_dptree.plans.shown_columns import KEPT
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 if TYPE_CHECKING:
@@ -260,6 +261,7 @@ class AdditivePlan(Measurement):
             "fit": self.fit,
             "confidence": self.confidence,
             "keep_measurements": "measurements" in self.keep,
+            **({"keep_linear": True} if "linear" in self.keep else {}),
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -315,7 +317,7 @@ class AdditivePlan(Measurement):
             consistency=data["consistency"],
             fit=data["fit"],
             confidence=data["confidence"],
-            keep=("measurements",) if data["keep_measurements"] else (),
+            keep=tuple(each for each in KEPT if data.get(f"keep_{each}", False)),
             **common,
         )
 

@@ -128,6 +128,10 @@ def columns_of(name: Hashable, plan: Measurement, values: Measured) -> dict[Hash
         columns |= _interval_columns(plan, values, prefix)
     if "measurements" in plan.keep:
         columns |= measurement_columns(plan, values, prefix)
+    if "linear" in plan.keep:
+        columns[f"{prefix}linear"] = [
+            np.asarray(plan._in_column_units(level), dtype=np.float64) for level in unbiased(plan, values)
+        ]
     return columns
 
 

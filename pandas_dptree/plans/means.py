@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.estimation.ratios import ratio_intervals
+from pandas_dptree.estimation.ratios import independent, ratio_intervals
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.execute import Levels, Measured, column_prefix, measurement_columns, unbiased
 
@@ -87,8 +87,7 @@ def _mean_intervals(
         ratio_intervals(
             total,
             count,
-            variances=((error / unit) ** 2, count_error**2),
-            fourth_cumulants=(fourth, count_fourth),
+            joint_cumulants=independent(((error / unit) ** 2, count_error**2), (fourth, count_fourth)),
             bounds=(plan.quantity.low, plan.quantity.high),
             confidence=plan.confidence,
         )

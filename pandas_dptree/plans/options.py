@@ -230,13 +230,17 @@ class PlanOptions(TypedDict, total=False):
         Sequence[Kept] | None,
         Option(
             None,
-            'list of {"measurements"}',
+            'list of {"measurements", "linear"}',
             "What else the table shows.",
             '``"measurements"``: the columns ``measurement`` and ``noise_scale``, the noisy values from '
-            "which the estimates are computed, and the scales of their noise.",
+            "which the estimates are computed, and the scales of their noise. "
+            '``"linear"``: the column ``linear``, the unbiased estimates of counts and sums, to which '
+            "standard errors apply; proportions, changes and sums of rows need it. Not for private keys and "
+            "implicit trees.",
             flag="--keep",
             metavar="COLUMNS",
-            help='what else to show: "measurements", the noisy values and their noise scales',
+            help='what else to show: "measurements", the noisy values and their noise scales; "linear", the '
+            "unbiased estimates",
         ),
     ]
     known: Annotated[

@@ -1,0 +1,142 @@
+"""Proportions: what is divided by what, errors, intervals, and which tables are refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from tests.helpers_derived import DOMAIN, KEYS, NOISES, RECORDS, counts, truth
+from tests.helpers_random import rng
+
+
+def test_proportions_of_the_children_of_a_node_add_up_to_one():
+    table = counts()
+    shares = table.dp.proportions()
+    assert shares.columns.tolist() == ["level", *KEYS, "proportion", "std_error", "lower", "upper"]
+    pd.testing.assert_frame_equal(shares[["level", *KEYS]], table[["level", *KEYS]])
+    assert shares.loc[shares["level"] == "state", "proportion"].sum() == pytest.approx(1)
+    assert shares.loc[shares["county"].notna() & shares["town"].isna()].groupby("state")[
+        "proportion"
+    ].sum().tolist() == pytest.approx([1, 1, 1])
+    assert shares.iloc[0, -4:].isna().all()
+    assert shares.attrs["dp_derived"]["what"] == "proportions"
+    assert shares.attrs["dp_derived"]["of"]["table_digest"] == table.attrs["dp"]["table_digest"]
+
+
+def test_the_base_may_be_any_level():
+    table = counts()
+    of_states = table.dp.proportions(of="state")
+    assert (of_states.loc[of_states["level"] == "state", "proportion"].dropna() == 1).all()
+    town = of_states[of_states["town"] == "c3"].iloc[0]
+    state = table[(table["level"] == "state") & (table["state"] == "CA")].iloc[0]
+    own = table[table["town"] == "c3"].iloc[0]
+    assert town["proportion"] == own["count"] / state["count"]
+    total = table.dp.proportions(of="total")
+    assert total.loc[own.name, "proportion"] == own["count"] / table["count"].iloc[0]
+
+
+@pytest.mark.parametrize("consistency", ["linear", "nonnegative", "integer", "none"])
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("of", ["parent", "state", "total"])
+def test_intervals_hold_the_true_proportion_as_often_as_stated(consistency, noise, of):
+    true = truth()
+    table = counts(consistency=consistency, **noise)
+    shares = table.dp.proportions(of=of)
+    places = {
+        tuple(row): n
+        for n, row in enumerate(
+            table[KEYS].astype(object).where(table[KEYS].notna(), None).itertuples(index=False, name=None)
+        )
+    }
+    expected = np.full(len(table), np.nan)
+    for row, n in places.items():
+        depth = sum(key is not None for key in row)
+        above = {"parent": depth - 1, "state": 1, "total": 0}[of]
+        if 0 <= above <= depth:
+            base = true[places[(*row[:above], *[None] * (3 - above))]]
+            expected[n] = true[n] / base if base else np.nan
+    inside = []
+    for seed in range(12):
+        shares = counts(seed, consistency=consistency, **noise).dp.proportions(of=of)
+        assert (shares["lower"].isna() == (np.isnan(expected) & shares["lower"].isna())).all()
+        known = ~np.isnan(expected)
+        inside += list(
+            (shares["lower"] <= expected + 1e-12)[known] & (shares["upper"] >= expected - 1e-12)[known]
+        )
+        shown = shares["proportion"].notna()
+        assert (shares["lower"] <= shares["proportion"])[shown].all()
+    assert np.mean(inside) > 0.9
+
+
+def test_a_proportion_of_a_small_base_is_missing_and_its_interval_is_not():
+    shares = counts(epsilon=0.01).dp.proportions()
+    missing = shares["proportion"].isna() & (shares["level"] != "total")
+    assert missing.any()
+    assert shares.loc[missing, "lower"].notna().all()
+
+
+def test_a_ledger_keeps_what_proportions_need(tmp_path):
+    ledger = dpt.Ledger.create(tmp_path / "l.sqlite", account="a", epsilon=9.0, privacy_unit=dpt.ROWS)
+    options = {"domain": DOMAIN, "epsilon": 1.0, "privacy_unit": dpt.ROWS, "ledger": ledger["a"]}
+    table = RECORDS.dp.tree_counts(KEYS, **options, note="1")
+    with pytest.raises(dpt.ArgumentError, match="lacks the unbiased estimates"):
+        table.dp.proportions()
+    number = table.attrs["dp"]["ledger"]["charge"]
+    whole = ledger.table(number, linear=True)
+    pd.testing.assert_frame_equal(whole.drop(columns="linear"), table)
+    assert np.abs(whole["linear"] - whole["count"]).max() < 30
+    assert whole.dp.proportions()["proportion"].notna().any()
+    sums = RECORDS.dp.tree_sums(KEYS, columns="cost", bounds=(0, 10), **options, note="2", keep=["linear"])
+    again = ledger.table(sums.attrs["dp"]["ledger"]["charge"], linear=True)
+    pd.testing.assert_frame_equal(again, sums)
+
+
+REFUSED = {
+    "no errors": (lambda: counts(keep=None), "lacks the unbiased"),
+    "joint": (lambda: counts(keep=None, fit="joint"), "moves totals"),
+    "rows": (lambda: counts()[3:], "selected"),
+    "values": (lambda: counts().assign(count=1), "changed"),
+    "attrs": (lambda: pd.DataFrame(counts().to_dict("list")), "states no noise"),
+    "means": (
+        lambda: RECORDS.dp.tree_means(
+            KEYS, columns="cost", bounds=(0, 10), domain=DOMAIN, epsilon=1.0, rng=rng()
+        ),
+        "holds means",
+    ),
+    "signed": (
+        lambda: RECORDS.dp.tree_sums(
+            KEYS, columns="cost", bounds=(-1, 10), domain=DOMAIN, epsilon=1.0, rng=rng(), keep=["linear"]
+        ),
+        "may be negative",
+    ),
+    "multiplicative": (
+        lambda: RECORDS.dp.tree_counts(
+            KEYS, domain=DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.25), rng=rng()
+        ),
+        "no covariances",
+    ),
+    "private": (
+        lambda: RECORDS.dp.tree_counts(
+            ["state", "county"], domain=None, private_keys=["state", "county"], epsilon=1.0, delta=1e-6,
+            privacy_unit=dpt.ROWS, rng=rng(),
+        ),
+        "private keys",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_tables_without_what_is_needed_are_refused_by_name(case):
+    make, message = REFUSED[case]
+    with pytest.raises(dpt.ArgumentError, match=message):
+        make().dp.proportions()
+    if case == "joint":
+        counts(fit="joint").dp.proportions()
+
+
+def test_private_keys_have_no_linear_estimates():
+    with pytest.raises(dpt.ArgumentError, match="names unbiased estimates"):
+        RECORDS.dp.tree_counts(
+            ["state"], domain=None, private_keys=["state"], epsilon=1.0, delta=1e-6,
+            privacy_unit=dpt.ROWS, keep=["linear"],
+        )  # fmt: skip
