@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pandas_dptree.cli.statuses import Status
+from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import ArgumentError, visible
-from pandas_dptree.programmes.describing import described, would_be_refused
+from pandas_dptree.programmes.describing import described, refusal_of
 from pandas_dptree.programmes.document import Programme
 from pandas_dptree.programmes.problems import ProgrammeError
 from pandas_dptree.programmes.programme import Period
@@ -57,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         return Status.ARGUMENTS
     if arguments.dry_run:
         print("\n\n".join(map(described, checked)) or "Nothing is due.")
-        return Status.REFUSED if any(map(would_be_refused, checked)) else Status.DONE
+        refusals = [error for error in map(refusal_of, checked) if error is not None]
+        return status_of(refusals[0]) if refusals else Status.DONE
     for each in checked:
         print(visible(run_period(each, allow_repeat=arguments.allow_repeat), lines=True))
     if not checked:
@@ -65,8 +67,10 @@ def run(arguments: argparse.Namespace) -> int:
     return Status.DONE
 
 
-def _periods(programme: Programme, arguments: argparse.Namespace) -> list[Period] | list[None]:
-    """Return the periods that are asked for; one None if there are none to choose from."""
+def _periods(programme: Programme, arguments: argparse.Namespace) -> Sequence[Period | str | None]:
+    """Return the periods that are asked for; what a programme without periods is asked for is its error."""
     if arguments.due:
         return programme.due()
-    return [None] if arguments.period is None else programme.periods(arguments.period)
+    if arguments.period is None or programme.each is None:
+        return [arguments.period]
+    return programme.periods(arguments.period)
