@@ -237,6 +237,7 @@ class Distribution:
         }
         columns = {name: self.bins.values_at(each.reshape(-1)) for name, each in places.items()}
         table = self._table(columns, pd.Index(share, name="q"))
+        table.attrs["dp"]["confidence"] = float(confidence)
         for doubt in self._doubts(share, (first == 0) & (last + 1 >= self.bins.n_bins)):
             warn(doubt.fact, hint=doubt.hint, released=table)
         return table

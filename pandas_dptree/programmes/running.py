@@ -32,7 +32,7 @@ from pandas_dptree.programmes.outputs import clear_unfinished, write_outputs
 from pandas_dptree.programmes.programme import Checked
 from pandas_dptree.programmes.sources import opened
 
-__all__ = ["Ran", "is_released", "run_period"]
+__all__ = ["Ran", "run_period"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +111,6 @@ def run_period(
             hint="correct that, and run again: tables that were kept cost nothing.",
         ) from None
     return Ran(tables=tables, released=tuple(new), files=tuple(files), text=text)
-
-
-def is_released(checked: Checked) -> bool:
-    """Whether each table of a period was released and saved, by whatever plan."""
-    with shelf_of(checked, frozenset()) as shelf:
-        return all(any(each.saved for each in shelf.earlier(name)) for name in checked.tables)
 
 
 def _checked_names(allow_repeat: Collection[str], checked: Checked) -> frozenset[str]:

@@ -16,6 +16,7 @@ from pandas_dptree.output.pages.rows import Group, Rows
 from pandas_dptree.output.pages.setting import Section, Setting, note
 from pandas_dptree.output.pages.texts import isolated
 from pandas_dptree.output.pages.views import Column, View
+from pandas_dptree.output.released import REMAINDER
 
 __all__ = ["MAX_ROWS", "levels"]
 
@@ -160,6 +161,7 @@ def _ended(page: Setting, view: View, depth: int) -> str:
     above = np.flatnonzero(released.depth == depth - 1)
     used = np.unique(released.groups[released.depth == depth, depth - 2])
     ended = above[~np.isin(released.groups[above, depth - 2], used)].tolist()
+    ended = [row for row in ended if released.name(row) != REMAINDER]
     names = [isolated(view.label(row)) for row in ended[:_NAMED]]
     if not names:
         return ""

@@ -70,12 +70,12 @@ class Setting:
         return View.of(name, table, self.provenances[name], self.labels, self.texts, columns)
 
 
-def scrolled(table: Markup, name: str, texts: Texts) -> Markup:
-    """Let a wide table scroll by itself, by keyboard too."""
+def scrolled(table: Markup, name: str, texts: Texts, *, keep: bool = False) -> Markup:
+    """Let a wide table scroll by itself, by keyboard too; it is not broken in print if it is to `keep`."""
     return element(
         "div",
         table,
-        class_="x",
+        class_="x keep" if keep else "x",
         role="region",
         aria_label=texts.fill("levels.table", name=name),
         tabindex="0",

@@ -90,6 +90,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "fact.protected.nobody": "nobody",
     "fact.errors": "Numbers after ±",
     "fact.errors.interval": "{share} margin of the noise",
+    "fact.errors.ends": "{share} intervals",
     "fact.errors.std_error": "one standard error of the noise",
     "fact.errors.bound": "a bound on the noise",
     "fact.errors.none": "",
@@ -99,6 +100,12 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "fact.account": "{loss}, of the account “{account}”",
     "fact.download": "Download",
     "fact.download.table": "{name} (CSV)",
+    # What the script of interactive pages shows.
+    "script.find": "Find",
+    "script.fold": "Fold all",
+    "script.unfold": "Unfold all",
+    "script.one": "{n} row",
+    "script.many": "{n} rows",
     # Levels.
     "levels.lost": "This page leaves out {levels}, for which the table is too long.",
     "levels.lost.level": "{name} ({size} rows)",
@@ -106,7 +113,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "that ± describes. Where none can be seen, it is narrower than its line.",
     "levels.ends": "Where an interval is not symmetric around the number, or was cut to what is possible, "
     "its ends are given instead of ±.",
-    "levels.missing": "A dash stands where too few records were counted to distinguish a mean from noise.",
+    "levels.missing": "A dash stands where too few records were counted to tell a number from noise.",
     "levels.ended": "Without rows here: {names}.",
     "levels.others": "{first} and {n} others",
     "levels.others.one": "{first} and one other",
@@ -117,14 +124,47 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "levels.group.size.one": "1 row",
     "levels.errors": "Each number {error}.",
     "head.error.interval": "± {share}",
+    "head.error.ends": "{share} interval",
     "head.error.std_error": "± std. error",
     "head.error.bound": "± bound",
     "head.error.none": "",
     "head.class": "Class",
     "level.total": "Total",
+    "level.total.inline": "total",
     "column.count": "Count",
+    "column.count.inline": "count",
     "remainder": "(other)",
     "key.empty": "(empty)",
+    # Distributions and quantiles.
+    "distribution.axis": "How many records have {name} below each value",
+    "distribution.picture": "Cumulative counts of {name}; the tables beside have the numbers",
+    "distribution.band": "The band holds all of these counts at once in {share} of such releases.",
+    "distribution.thin": "It is thinner than the line here: at most {error}.",
+    "distribution.quantiles": "{name}: shares below",
+    "distribution.part": "Of all records",
+    "distribution.ranges": "{name}: counts of ranges",
+    "distribution.total": "{group}: {n} records.",
+    "range.ends": "{lower} to below {upper}",
+    "quantile": "{share} below",
+    "quantile.least": "smallest",
+    "quantile.median": "median",
+    "quantile.most": "largest",
+    "quantiles.heading": "{name} by {level}",
+    "quantiles.hours": "{name} (hours)",
+    "quantiles.told": "The intervals of all quantiles of a row hold at once. They end at the edges of the "
+    "bins in which values were counted.",
+    # Tables that show large nodes only.
+    "keys.other": "“(other)” is what the row above holds beside the rows shown below it: what few share, and "
+    "records without a key. It is no key of the records.",
+    "keys.missing": "What is not shown here is not zero. A row appears only if its count with noise is "
+    "large, for a rare key could tell who is in the records.",
+    "keys.level": "{level}: shown if the count with noise is above {above}.",
+    "keys.level.certain": "{level}: shown if the count with noise is above {above}, and certainly if the "
+    "true count is above {most}.",
+    "errors.bound.certain": "± is a bound on the error: the true count is certainly that close. Of “(other)” "
+    "it is wide, as it adds up what all missing rows could hold.",
+    "errors.bound.all": "± is a bound on the error. It holds for all rows at once in at least {share} "
+    "of all releases.",
     # Warnings at the top.
     "warning.test": "This table is a test. Its noise came from a generator that can be repeated: it "
     "protects nobody.",
