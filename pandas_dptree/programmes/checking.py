@@ -11,16 +11,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from pandas_dptree.errors import did_you_mean, quote
+from pandas_dptree.errors import did_you_mean, listed, quote
 from pandas_dptree.ingest.files.records import open_records
 from pandas_dptree.ledger.accounts import Account
+from pandas_dptree.ledger.amounts import exact_cap
 from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.ledger.releases import prepared_releases
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, float_within
 from pandas_dptree.programmes.hierarchies import Levels, levels_of, nested
 from pandas_dptree.programmes.pages import page_of
-from pandas_dptree.programmes.placeholders import Placeholder
-from pandas_dptree.programmes.problems import Problem, Problems, ProgrammeError, Section
+from pandas_dptree.programmes.placeholders import NO_PLACEHOLDER, Placeholder
+from pandas_dptree.programmes.problems import NONE, Problem, Problems, ProgrammeError, Section
 from pandas_dptree.programmes.programme import (
     Budget,
     Checked,
@@ -56,18 +57,20 @@ def checked(
     for section in sources.values():
         _check_source(section, placeholder)
     if not sources:
-        whole.add("sources", "there is none.", 'add [sources.visits] with files = "visits.parquet".')
+        whole.add("sources", NONE, 'add [sources.visits] with files = "visits.parquet".')
     sections = dict(whole.sections("tables"))
     sketches = {
         name: sketch_of(name, section, list(sources), levels, folder) for name, section in sections.items()
     }
     if not sections:
-        whole.add("tables", "there is none.", 'add [tables.visits] with verb = "counts".')
+        whole.add("tables", NONE, 'add [tables.visits] with verb = "counts".')
     of = "the programme" if budget is None else budget.loss.in_words
     check_shares(problems, list(sketches.values()), list(sections.values()), of)
     outputs = _outputs(whole, placeholder, folder)
     page = page_of(whole, sections, levels, placeholder)
     whole.finish()
+    if "each" in whole.meant:
+        problems.found[:] = [each for each in problems.found if NO_PLACEHOLDER not in each.fact]
     notes: list[Problem] = []
     usable = [each for each in sketches.values() if each is not None]
     tables = {} if budget is None else _tables(usable, sections, sources, budget, problems, notes)
@@ -135,11 +138,12 @@ def _budget(whole: Section, placeholder: Placeholder, folder: Path) -> tuple[Bud
 def _account(section: Section, path: Path, name: str | None, part: str | None) -> Account | None:
     """Open an account of a ledger."""
     account: Account | None = None
-    with section.problems.catching(section.path, {"path": "ledger", "account": "account", "part": "part"}):
+    ledger: Ledger | None = None
+    with section.problems.catching((*section.path, "ledger")):
         ledger = Ledger.open(path)
-        if name is not None:
-            account = ledger[name]
-            account = account if part is None else account.part(part)
+    if ledger is not None and name is not None:
+        with section.problems.catching(section.path, {"account": "account", "part": "part"}):
+            account = ledger[name] if part is None else ledger[name].part(part)
     return account
 
 
@@ -178,9 +182,9 @@ def _part_of_cap(section: Section, key: str, text: str, account: Account | None)
     elif "ledger" not in section.entries:
         section.add(key, "is a part of the cap of an account, and there is none.", "name ledger and account.")
     elif account is not None:
-        cap = account.cap.part(Fraction(1, int(number))).to_dict()
+        cap, whole = account.cap.to_dict(), exact_cap(account.cap)
         if key in cap:
-            return cap[key]
+            return float_within((whole.delta if key == "delta" else whole.loss) / int(number))
         section.add(key, f"is not what the account adds up, whose cap is {account.cap.in_words}.",
                     f'for example {next(iter(cap))} = "{text}".')  # fmt: skip
     return None
@@ -198,7 +202,10 @@ def _tables(
     found = {}
     for sketch in sketches:
         loss = loss_of(sketch, budget.loss, len(sections), even=even)
-        unit = _unit(sources[sketch.source])
+        source = sources[sketch.source]
+        if any(problem.path[:2] == source.path for problem in problems.found):
+            continue  # whom to protect may not be known
+        unit = _unit(source)
         table = planned(sketch, loss, budget.loss, unit, notes)
         if table is not None:
             found[sketch.name] = table
@@ -274,7 +281,13 @@ def _check_source(section: Section, placeholder: Placeholder) -> None:
     for column, kind in types.items():
         if not isinstance(kind, str):
             section.add("types", f"of {column} must be a text.", 'for example { date = "date32" }.')
-    if placeholder.period is not None and not during and not any(map(placeholder.fill_before, _texts(files))):
+    is_right = not any(problem.path[:2] == section.path for problem in section.problems.found)
+    if (
+        is_right
+        and placeholder.period is not None
+        and not during
+        and not any(map(placeholder.fill_before, _texts(files)))
+    ):
         fact = "reads the same records in every period."
         section.add(None, fact, f"put {placeholder.example} into files, or add during.")
     section.finish()
@@ -348,9 +361,9 @@ def _check_columns(section: Section, source: Source, tables: Sequence[Table]) ->
     """Compare the columns that tables need with those of the files, or with the types that are stated."""
     if source.types is not None:
         missing = [column for column in source.columns if column not in source.types]
-        for column in missing:
-            hint = did_you_mean([column], source.types) + "state the types of all columns that are read."
-            section.add("types", f"lacks the column {quote(column)}.", hint)
+        if missing:
+            hint = did_you_mean(missing, source.types) + "state the types of all columns that are read."
+            section.add("types", f"lacks {listed(missing)}.", hint)
         kinds: Mapping[str, str] = source.types
     else:
         records = None

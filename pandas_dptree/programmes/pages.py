@@ -77,10 +77,9 @@ def _check_entry(
     if kind is not None and kind not in _KINDS:
         hint = f"{did_you_mean([kind], _KINDS)}choose one of {', '.join(_KINDS)}."
         section.add("show", f"{where}: as = {quote(kind)} is unknown.", hint)
-    if kind == "change" and "before" not in entry and section.problems is not None:
-        before = entry.get("before")
-        if before is not None and before not in tables:
-            section.add("show", f"{where}: before is no table.", f"the tables are {', '.join(tables)}.")
+    before = entry.get("before")
+    if before is not None and before not in tables:
+        section.add("show", f"{where}: before is no table.", f"the tables are {', '.join(tables)}.")
 
 
 def _combine(section: Section, levels: Mapping[str, Levels | None]) -> Mapping[str, Any]:

@@ -66,11 +66,14 @@ class Rows:
         cells = ((column, self._row_in(view, row)) for view, column in columns for row in self.rows)
         return any(column.error(row, 0)[:1] not in ("", "±") for column, row in cells if row is not None)
 
-    def misses_numbers(self) -> bool:
-        """Whether a number is missing."""
-        return any(
-            bool(np.isnan(column.shown.numbers[self._rows_in(view)]).any()) for view, column in self.columns
-        )
+    def missing_numbers(self) -> list[str]:
+        """List the texts that explain the numbers that are missing."""
+        missing = [
+            column.missing
+            for view, column in self.columns
+            if np.isnan(column.shown.numbers[self._rows_in(view)]).any()
+        ]
+        return list(dict.fromkeys(missing))
 
     @property
     def _depth(self) -> int:
@@ -210,9 +213,10 @@ class Rows:
         """Make a small table for each group, in columns, with a common error above them."""
         error = self._common_error
         above = note(self.page.texts.fill("levels.errors", error=error)) if error is not None else None
-        if len(self.columns) > 1:
+        if len(self.columns) > 2:
             return element("div", self._long_table(groups), class_="cols one")
-        shape = "cols bars" if self.has_bars else "cols" if error is not None else "cols wide"
+        shape = "cols two" if len(self.columns) > 1 else "cols" if error is not None else "cols wide"
+        shape = "cols bars" if self.has_bars else shape
         tables = self._small_tables(groups, since)
         return Markup((above or "") + element("div", tables, class_=shape, style=self._widths()))
 
