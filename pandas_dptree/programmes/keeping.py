@@ -101,9 +101,11 @@ class _InLedger(Shelf):
         return {name: found[name].table for name in plans if name in found}
 
     def earlier(self, name: str) -> list[Earlier]:
+        charges = self._charges(name, self.budget.note)
+        rows = zip(*(charges[each] for each in ("plan", "released", "number", "time")), strict=True)
         return [
-            Earlier(row.plan, bool(row.released), int(row.number), f"{row.time:%Y-%m-%d %H:%M:%S}")
-            for row in self._charges(name, self.budget.note).itertuples()
+            Earlier(plan, bool(released), int(number), f"{time:%Y-%m-%d %H:%M:%S}")
+            for plan, released, number, time in rows
         ]
 
     def release(self, plans: Plans, data: Mapping[str, Any], options: Running) -> dict[str, Any]:

@@ -44,7 +44,9 @@ def test_a_run_and_the_same_again(visits, ledger):
     assert second.released == ()
     assert visits.files() == files
     pd.testing.assert_frame_equal(second.tables["visits"], first.tables["visits"])
-    assert "no records were read" in visits.said[-1]
+    words = "Month 2025-03: all tables were released before; no records were read, and nothing was charged."
+    assert visits.said[-1].startswith(words)
+    assert visits.said[-1].endswith("Wrote published/2025-03/: costs.{csv,csv.json}  visits.{csv,csv.json}")
     if ledger:
         assert visits.n_charges == 2
         assert "0.04 of rho=0.06 left" in visits.said[-1]
@@ -72,7 +74,7 @@ def test_an_edited_plan_is_refused_unless_it_is_named(visits, ledger):
     files, edited = visits.files(), visits.programme(ledger=ledger, bins=5)
     error = failed(visits, edited, RefusedReleaseError)
     assert status_of(error) == Status.REFUSED and "--allow-repeat costs" in error.hint
-    assert "visits" not in error.hint
+    assert "visits" not in error.hint and "costs" in error.fact
     assert visits.files() == files
     again = visits.run(edited, allow_repeat=["costs"])
     assert again.released == ("costs",)
