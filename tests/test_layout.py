@@ -33,7 +33,7 @@ TOPICS = {
         "private_keys_privacy", "typed_numbers",
     ],
     "privacy": ["laplace_composition"],
-    "programmes": ["kills"],
+    "programmes": ["examples", "kills"],
     "verbs": [
         "engine_messages", "engines", "every_verb", "hints", "means", "messages", "no_trace", "odd_keys",
         "one_record", "prefixes", "rho_with_delta", "sums", "uneven_hierarchies", "warnings",

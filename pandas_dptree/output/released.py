@@ -155,7 +155,7 @@ class Released:
         """The keys as text."""
         texts = []
         for key in self.keys:
-            text = _restore_integers(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
+            text = _as_text(_restore_integers(self.table[key]))
             text[self.table[key].isna().to_numpy()] = REMAINDER
             texts.append(text)
         return texts
@@ -210,6 +210,14 @@ def share_of(provenance: Mapping[str, Any]) -> str:
     """Format the confidence of intervals as a percentage; empty if it is unknown."""
     confidence = provenance.get("confidence")
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
+
+
+def _as_text(keys: pd.Series) -> npt.NDArray[Any]:
+    """Return keys as text."""
+    try:
+        return keys.astype(str).to_numpy(dtype=object, copy=True)
+    except UnicodeEncodeError:  # of lone surrogates
+        return np.array([*map(str, keys)], dtype=object)
 
 
 def _restore_integers(keys: pd.Series) -> pd.Series:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote as in_url
 
+import pandas as pd
+
 from pandas_dptree.errors import DPTreeError, quote
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.ledger.book import Ledger
@@ -21,6 +23,7 @@ from pandas_dptree.ledger.kept_tables import from_bytes, to_bytes
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.ledger.store import sync_folder
 from pandas_dptree.output.atomic_files import write_whole
+from pandas_dptree.output.derived.estimates import with_linear
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.charging import Charge, Chargeable, Chargeables, Kept, Output
 from pandas_dptree.plans.options import Running
@@ -59,6 +62,10 @@ class Shelf(ABC):
         """Release tables, charged together, and keep them."""
 
     @abstractmethod
+    def with_estimates(self, name: str, plan: Plan[Any], table: Any) -> Any:
+        """Return a table with its unbiased estimates, of which shares and changes are computed."""
+
+    @abstractmethod
     def before(self, name: str) -> Any | None:
         """Return the table of the period before; None if there is none."""
 
@@ -94,9 +101,11 @@ class _InLedger(Shelf):
         return {name: found[name].table for name in plans if name in found}
 
     def earlier(self, name: str) -> list[Earlier]:
+        charges = self._charges(name, self.budget.note)
+        rows = zip(*(charges[each] for each in ("plan", "released", "number", "time")), strict=True)
         return [
-            Earlier(row.plan, bool(row.released), int(row.number), f"{row.time:%Y-%m-%d %H:%M:%S}")
-            for row in self._charges(name, self.budget.note).itertuples()
+            Earlier(plan, bool(released), int(number), f"{time:%Y-%m-%d %H:%M:%S}")
+            for plan, released, number, time in rows
         ]
 
     def release(self, plans: Plans, data: Mapping[str, Any], options: Running) -> dict[str, Any]:
@@ -104,15 +113,22 @@ class _InLedger(Shelf):
         charging["note"] = str(self.budget.note)
         return dict(carry_out(prepared_releases(plans, data), charging))  # type: ignore[arg-type]
 
+    def with_estimates(self, name: str, plan: Plan[Any], table: Any) -> Any:
+        charges = self._charges(name, self.budget.note)
+        return self._last(charges[charges["plan"] == plan.digest], otherwise=table)
+
     def before(self, name: str) -> Any | None:
-        charges = self._charges(name, self.budget.note_before)
-        kept = charges[charges["table"].notna()]
-        return None if kept.empty else self.ledger.table(int(kept["number"].iloc[-1]))
+        return self._last(self._charges(name, self.budget.note_before), otherwise=None)
+
+    def _last(self, charges: pd.DataFrame, otherwise: Any) -> Any:
+        """Return the last table that was kept for one of these charges."""
+        kept = charges["number"][charges["table"].notna()]
+        return otherwise if kept.empty else self.ledger.table(int(kept.iloc[-1]), linear=True)
 
     def balance(self) -> str:
         return repr(self.account)
 
-    def _charges(self, name: str, note: str | None) -> Any:
+    def _charges(self, name: str, note: str | None) -> pd.DataFrame:
         """Return all charges of a table with a note, the oldest first."""
         charges = self.ledger.to_frame()
         part = charges["part"].isna() if self.budget.part is None else charges["part"] == self.budget.part
@@ -164,19 +180,24 @@ class _InFolder(Shelf):
         return [Earlier(path.stem.rpartition("-")[2], saved=True) for path in _of_table(self.outputs, name)]
 
     def release(self, plans: Plans, data: Mapping[str, Any], options: Running) -> dict[str, Any]:
-        tables = carry_out(prepared_releases(plans, data), options)
+        linear: dict[Any, Any] = {}
+        tables = carry_out(prepared_releases(plans, data), options, linear)
         released = {name: tables[name] for name in plans}
         for name, table in released.items():
-            path, content = self._path(name, str(plans[name].digest)), to_bytes({"table": table})
+            path = self._path(name, str(plans[name].digest))
+            content = to_bytes({"table": table}, linear[name])
             path.parent.mkdir(exist_ok=True)
             write_whole(path, partial(_write_synced, content))
             sync_folder(path.parent)
         sync_folder(self.outputs)
         return released
 
+    def with_estimates(self, name: str, plan: Plan[Any], table: Any) -> Any:
+        return _read(self._path(name, str(plan.digest)), linear=True)
+
     def before(self, name: str) -> Any | None:
         found = [] if self.previous is None else _of_table(self.previous, name)
-        return _read(found[-1]) if found else None
+        return _read(found[-1], linear=True) if found else None
 
     def balance(self) -> str:
         return ""
@@ -196,8 +217,9 @@ def _of_table(outputs: Path, name: str) -> list[Path]:
     return sorted(own, key=lambda path: path.stat().st_mtime_ns)
 
 
-def _read(path: Path) -> Any:
-    return from_bytes(path.read_bytes())[0]["table"]
+def _read(path: Path, *, linear: bool = False) -> Any:
+    whole, estimates = from_bytes(path.read_bytes())
+    return with_linear(whole["table"], estimates) if linear else whole["table"]
 
 
 def _write_synced(content: bytes, path: Path) -> None:

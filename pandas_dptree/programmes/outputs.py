@@ -113,7 +113,10 @@ def _write_page(
 ) -> None:
     """Write the page. A section of changes finds the table of the period before, or is left out."""
     options = checked.page
-    shown, show = dict(tables), []
+    shown = {
+        name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
+    }
+    show = []
     for entry in options.show or [{"table": name} for name in tables]:
         if entry.get("as") == "change" and "before" not in entry:
             name = entry["table"]

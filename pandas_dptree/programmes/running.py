@@ -13,7 +13,7 @@ Each step may be the last before a crash, and the next run goes on from what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from pandas_dptree.programmes.outputs import clear_unfinished, write_outputs
 from pandas_dptree.programmes.programme import Checked
 from pandas_dptree.programmes.sources import opened
 
-__all__ = ["Ran", "is_released", "run_period"]
+__all__ = ["Ran", "run_period"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +113,6 @@ def run_period(
     return Ran(tables=tables, released=tuple(new), files=tuple(files), text=text)
 
 
-def is_released(checked: Checked) -> bool:
-    """Whether each table of a period was released and saved, by whatever plan."""
-    with shelf_of(checked, frozenset()) as shelf:
-        return all(any(each.saved for each in shelf.earlier(name)) for name in checked.tables)
-
-
 def _checked_names(allow_repeat: Collection[str], checked: Checked) -> frozenset[str]:
     for name in allow_repeat:
         if name not in checked.tables:
@@ -152,11 +146,18 @@ def _refuse_edited(names: list[str]) -> None:
     """Refuse tables that were released by another plan."""
     if names:
         raise RefusedReleaseError(
-            f"The plan of {listed(names)} is not the one by which it was released for this period: a new "
-            "release about the same people. Nothing was charged or written now.",
+            f"The plan of {', '.join(names)} is not that of the earlier release for this period: it would "
+            "be a new release about the same people. Nothing was charged or written now.",
             hint="undo the edit of the programme; or release it once more, charged in full: "
-            f"{' '.join(f'--allow-repeat {name}' for name in names)}.",
+            f"{_repeating(names)}.",
         )
+
+
+def _repeating(names: Iterable[str]) -> str:
+    """Return what allows that tables are released again, in Python and in the shell."""
+    return (
+        f"allow_repeat={[*names]!r}, or in the shell {' '.join(f'--allow-repeat {name}' for name in names)}"
+    )
 
 
 def _charged_before(lost: Mapping[str, Earlier]) -> ChargedError:
@@ -167,23 +168,42 @@ def _charged_before(lost: Mapping[str, Earlier]) -> ChargedError:
         f"Charged earlier, and no output was saved ({charges}). Nothing is refunded, and nothing was charged "
         "now. The process may still be running, or it ended before the tables were kept.",
         charges=tuple(each.charge for each in lost.values()),
-        hint="if it has ended, release them once more, charged in full: "
-        f"{' '.join(f'--allow-repeat {name}' for name in lost)}.",
+        hint=f"if it has ended, release them once more, charged in full: {_repeating(lost)}.",
     )
 
 
 def _nobody_adds_up(checked: Checked) -> str:
     return (
         "No ledger: nobody adds up what these people lose by all releases together. What was released is "
-        f"known by {checked.outputs.folder / '.released'} alone; without that folder, it is released again."
+        f"known by {_place(checked)}/.released alone; without that folder, it is released again."
     )
 
 
 def _in_words(checked: Checked, new: Plans, files: list[str], shelf: Shelf) -> str:
     """Say what was done."""
     if new:
-        done = f"Released {listed(new)}."
+        done = f"released {', '.join(new)}."
     else:
-        done = "All tables were released before: no records were read, and nothing was charged."
-    wrote = f"Wrote {', '.join(files)} in {checked.outputs.folder}."
-    return "\n".join(filter(None, [done, shelf.balance(), wrote]))
+        done = "all tables were released before; no records were read, and nothing was charged."
+    period = checked.period
+    done = done.capitalize() if period is None else f"{period.unit.capitalize()} {period.text}: {done}"
+    return "\n".join(filter(None, [done, shelf.balance(), f"Wrote {_place(checked)}/: {_grouped(files)}"]))
+
+
+def _place(checked: Checked) -> str:
+    """Return the folder of the outputs, as seen from that of the programme if it is within it."""
+    folder = checked.outputs.folder
+    within = folder.is_relative_to(checked.folder)
+    return (folder.relative_to(checked.folder) if within else folder).as_posix()
+
+
+def _grouped(files: list[str]) -> str:
+    """List files, those of one table together: ``visits.{csv,parquet}``."""
+    endings: dict[str, list[str]] = {}
+    for name in files:
+        stem, _, ending = name.partition(".")
+        endings.setdefault(stem, []).append(ending)
+    return "  ".join(
+        f"{stem}.{each[0]}" if len(each) == 1 else f"{stem}.{{{','.join(each)}}}"
+        for stem, each in endings.items()
+    )

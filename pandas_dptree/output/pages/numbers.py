@@ -44,6 +44,10 @@ class Format:
             return "∞" if value > 0 else "-∞".translate(self._signs)
         return f"{round(value, digits) + 0.0:,.{digits}f}".translate(self._signs)
 
+    def signed(self, value: float, digits: int = 0) -> str:
+        """Format a change with its sign; 0 has none."""
+        return f"{'+' if round(value, digits) > 0 else ''}{self.number(value, digits)}"
+
     def whole(self, value: int) -> str:
         """Format a whole number of any size."""
         return f"{value:,}".translate(self._signs)

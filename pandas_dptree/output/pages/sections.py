@@ -24,6 +24,7 @@ from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, li
 from pandas_dptree.output.pages.distributions import distributions, is_distribution
 from pandas_dptree.output.pages.levels import levels
 from pandas_dptree.output.pages.private_keys import private_keys
+from pandas_dptree.output.pages.proportions import proportions
 from pandas_dptree.output.pages.quantiles import is_quantiles, quantiles
 from pandas_dptree.output.pages.setting import Section, Setting
 from pandas_dptree.output.pages.views import shows_large_nodes_only
@@ -32,6 +33,7 @@ __all__ = ["SECTIONS", "default_kinds", "make_sections"]
 
 SECTIONS: Final[dict[str, Callable[..., list[Section]]]] = {
     "levels": levels,
+    "proportions": proportions,
     "private_keys": private_keys,
     "distribution": distributions,
     "quantiles": quantiles,

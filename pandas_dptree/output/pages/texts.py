@@ -130,7 +130,9 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "head.error.none": "",
     "head.class": "Class",
     "level.total": "Total",
+    "level.total.inline": "total",
     "column.count": "Count",
+    "column.count.inline": "count",
     "remainder": "(other)",
     "key.empty": "(empty)",
     # Distributions and quantiles.
@@ -163,6 +165,39 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "it is wide, as it adds up what all missing rows could hold.",
     "errors.bound.all": "± is a bound on the error. It holds for all rows at once in at least {share} "
     "of all releases.",
+    # Derived numbers.
+    "proportions.heading": "Shares: {section}",
+    "proportions.told": "Each share is a part of {of}. Shares have errors of their own, because a number and "
+    "what it is a part of share their noise.",
+    "proportions.parent": "what is above it",
+    "proportions.missing": "A dash stands where too little was counted in the whole to tell a share.",
+    "column.share": "Share",
+    "column.share.inline": "share",
+    "change.heading": "{table}: change since {before}",
+    "change.entry": "Change",
+    "change.caption": "{table}, {before} and {now}",
+    "change.told": "Two releases with independent noise. Filled dots are beyond it: {beyond} of the {n} "
+    "changes of the table, "
+    "of which noise alone would show about {chance} if nothing had changed; {holm} remain if all are judged "
+    "together (Holm).",
+    "change.leaves_out": "The errors leave out chance in the world, such as more ill people in one month "
+    "than in another, and records beyond the bounds of each release.",
+    "change.few": "too few",
+    "change.head.change": "Change",
+    "change.head.percent": "In per cent",
+    "change.head.interval": "{share} interval",
+    "change.head.beyond": "Beyond noise?",
+    "change.head.drawn": "From {least} to {most} per cent",
+    "change.yes": "yes",
+    "change.no": "no",
+    "top.heading": "{table}: the largest",
+    "top.heading.level": "{table}: the largest by {level}",
+    "top.told": "All intervals hold at once with {share}, for each of the {n} that competed. Where intervals "
+    "overlap, the true order may be another one.",
+    "top.rank": "Rank",
+    "combine.heading": "{table}: areas",
+    "combine.told": "Sums of rows of the table, each with its own error.",
+    "combine.area": "Area",
     # Warnings at the top.
     "warning.test": "This table is a test. Its noise came from a generator that can be repeated: it "
     "protects nobody.",

@@ -35,7 +35,8 @@ class Column:
     `lower` and `upper` are the interval that ± describes: that of the table if it has one, or else one
     standard error or error bound to both sides; nan where there is none. `lengths` says whether it is drawn
     as bars from zero, `graded` whether it has a class of reliability, and `shows_ends` whether all of its
-    errors are printed as intervals, like those of quantiles.
+    errors are printed as intervals, like those of quantiles. `unit` follows each number, and `missing` is the
+    text that explains a number that is missing.
     """
 
     heading: str
@@ -48,6 +49,8 @@ class Column:
     graded: bool
     shows_ends: bool
     format: Format
+    unit: str = ""
+    missing: str = "levels.missing"
 
     def digits(self, rows: IntArray) -> int:
         """Return the decimals for some rows: two digits of their median margin, or those of its ends."""
@@ -63,7 +66,8 @@ class Column:
 
     def value(self, row: int, digits: int) -> str:
         """Format the number of a row."""
-        return self.format.number(float(self.shown.numbers[row]), digits)
+        number = float(self.shown.numbers[row])
+        return self.format.number(number, digits) + (self.unit if number == number else "")
 
     def error(self, row: int, digits: int) -> str:
         """Format the error of a row: ± a margin, or the ends of the interval."""
