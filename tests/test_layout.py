@@ -28,6 +28,7 @@ TOPICS = {
     "ingest": ["one_record", "private_keys_neighbors"],
     "ledger": ["crashes", "model"],
     "mechanisms/multiplicative": ["evidence", "privacy"],
+    "output": ["in_browser"],
     "plans": [
         "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
         "private_keys_privacy", "typed_numbers",
