@@ -13,11 +13,9 @@ from typing import Any, Final
 
 from pandas_dptree.errors import did_you_mean, listed, quote
 from pandas_dptree.ingest.files.records import open_records
-from pandas_dptree.ledger.accounts import Account
-from pandas_dptree.ledger.amounts import exact_cap
-from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.ledger.releases import prepared_releases
-from pandas_dptree.privacy.loss import PrivacyLoss, float_within
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.programmes.budgets import budget_of
 from pandas_dptree.programmes.hierarchies import Levels, levels_of, nested
 from pandas_dptree.programmes.pages import page_of
 from pandas_dptree.programmes.placeholders import NO_PLACEHOLDER, Placeholder
@@ -32,7 +30,8 @@ from pandas_dptree.programmes.programme import (
     Source,
     Table,
 )
-from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of
+from pandas_dptree.programmes.released import Released
+from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of, typed
 
 __all__ = ["checked"]
 
@@ -49,7 +48,7 @@ def checked(
     placeholder = Placeholder(period)
     whole = Section(problems, (), dict(document))
     _check_head(whole, placeholder)
-    budget, account = _budget(whole, placeholder, folder)
+    budget, account = budget_of(whole, placeholder, folder)
     levels = {
         name: levels_of(name, section, folder, placeholder) for name, section in whole.sections("hierarchies")
     }
@@ -74,10 +73,10 @@ def checked(
     notes: list[Problem] = []
     usable = [each for each in sketches.values() if each is not None]
     tables = {} if budget is None else _tables(usable, sections, sources, budget, problems, notes)
-    found = {
-        name: _source(name, section, usable, tables, levels, folder, placeholder)
-        for name, section in sources.items()
-    }
+    found = {name: _source(name, each, usable, folder, placeholder) for name, each in sources.items()}
+    if budget is None or not Released(document, folder).has(period):  # else nothing will be read
+        for name, section in sources.items():
+            _check_columns(section, found[name], [each for each in tables.values() if each.source == name])
     if problems.found:
         in_order = sorted(problems.found, key=lambda each: each.line or 0)
         raise ProgrammeError("The programme" if path is None else path.name, in_order)
@@ -96,98 +95,6 @@ def _check_head(whole: Section, placeholder: Placeholder) -> None:
         whole.add("format", f"is unknown: {quote(stated)}.", f'this version reads "{FORMAT}".')
     whole.rest(["each", "first"])
     placeholder.check(whole, "title", whole.take("title", "a text"))
-
-
-# The budget -----------------------------------------------------------------------------------------------
-
-
-def _budget(whole: Section, placeholder: Placeholder, folder: Path) -> tuple[Budget | None, Account | None]:
-    """Read the budget, and open the account."""
-    section = Section(whole.problems, ("budget",), whole.take("budget", "a table", {}))
-    before = len(section.problems.found)
-    ledger, name, part, note = (section.take(key, "a text") for key in ("ledger", "account", "part", "note"))
-    placeholder.check(section, "note", note)
-    account = None
-    if ledger is None:
-        for key in ("account", "part", "note"):
-            if key in section.entries:
-                section.add(key, "has no meaning without ledger.", 'add ledger = "budget.sqlite".')
-    else:
-        for key, example in (("account", '"patients"'), ("note", placeholder.example)):
-            if key not in section.entries:
-                section.add(None, f"lacks {key}, which a ledger needs.", f"for example {key} = {example}.")
-        if note is not None and placeholder.period is not None and placeholder.fill_before(note) is None:
-            fact = "is the same in every period, so that the ledger refuses the second one."
-            section.add("note", fact, f"for example note = {placeholder.example}.")
-        account = _account(section, folder / ledger, name, part)
-    loss = _loss(section, account)
-    section.finish()
-    if loss is None or len(section.problems.found) > before:
-        return None, account
-    budget = Budget(
-        loss=loss,
-        ledger=None if ledger is None else folder / ledger,
-        account=name,
-        part=part,
-        note=None if note is None else placeholder.fill(note),
-        note_before=None if note is None else placeholder.fill_before(note),
-    )
-    return budget, account
-
-
-def _account(section: Section, path: Path, name: str | None, part: str | None) -> Account | None:
-    """Open an account of a ledger."""
-    account: Account | None = None
-    ledger: Ledger | None = None
-    with section.problems.catching((*section.path, "ledger")):
-        ledger = Ledger.open(path)
-    if ledger is not None and name is not None:
-        with section.problems.catching(section.path, {"account": "account", "part": "part"}):
-            account = ledger[name] if part is None else ledger[name].part(part)
-    return account
-
-
-def _loss(section: Section, account: Account | None) -> PrivacyLoss | None:
-    """Return the whole loss: as numbers, or as a part of the cap of an account."""
-    stated = {key: section.take(key, "a number or a text") for key in ("epsilon", "delta", "rho")}
-    given = {key: value for key, value in stated.items() if value is not None}
-    if "epsilon" not in section.entries and "rho" not in section.entries:
-        section.add(
-            None, "lacks epsilon or rho.", "for example rho = 0.02, or epsilon = 1.0 and delta = 1e-6."
-        )
-        return None
-    for key, value in given.items():
-        if isinstance(value, str):
-            share = _part_of_cap(section, key, value, account)
-            if share is None:
-                return None
-            given[key] = share
-    loss: PrivacyLoss | None = None
-    with section.problems.catching(section.path, {key: key for key in given}):
-        loss = PrivacyLoss(**given)
-    return loss
-
-
-def _part_of_cap(section: Section, key: str, text: str, account: Account | None) -> float | None:
-    """Read ``"cap/12"``: the part of the account's cap, rounded down."""
-    word, _, number = text.partition("/")
-    if (
-        word.strip() != "cap"
-        or not number.strip().isascii()
-        or not number.strip().isdigit()
-        or not int(number)
-    ):
-        fact = f"must be a number, or a part of the account's cap, not {quote(text)}."
-        section.add(key, fact, f'for example {key} = 0.02, or {key} = "cap/12".')
-    elif "ledger" not in section.entries:
-        section.add(key, "is a part of the cap of an account, and there is none.", "name ledger and account.")
-    elif account is not None:
-        cap, whole = account.cap.to_dict(), exact_cap(account.cap)
-        if key in cap:
-            return float_within((whole.delta if key == "delta" else whole.loss) / int(number))
-        section.add(key, f"is not what the account adds up, whose cap is {account.cap.in_words}.",
-                    f'for example {next(iter(cap))} = "{text}".')  # fmt: skip
-    return None
 
 
 # Tables ---------------------------------------------------------------------------------------------------
@@ -214,10 +121,10 @@ def _tables(
     ]
     spent = [_spent(table, budget.loss) for table in found.values()]
     if targets and len(found) == len(sections):
-        limit = budget.loss.exact
-        cap = limit.rho if budget.loss.rho is not None else limit.epsilon
+        limit = {name: typed(number) for name, number in budget.loss.to_dict().items()}
+        cap = limit["epsilon" if budget.loss.rho is None else "rho"]
         total = sum(loss for loss, _ in spent)
-        if cap is not None and (total > cap or sum(delta for _, delta in spent) > limit.delta):
+        if total > cap or sum(delta for _, delta in spent) > limit.get("delta", 0):
             whole = budget.loss.in_words
             fact = f"the tables together need {float(total):.3g}, more than the budget of {whole}."
             hint = "allow larger errors, lower the shares of other tables, or raise the budget."
@@ -305,17 +212,16 @@ def _zone(name: str) -> zoneinfo.ZoneInfo | None:
 
 
 def _source(
-    name: str, section: Section, sketches: Sequence[Sketch], tables: Mapping[str, Table],
-    levels: Mapping[str, Levels | None], folder: Path, placeholder: Placeholder,
-) -> Source:  # fmt: skip
-    """Make a source, and compare it with the types of its columns, which are all that is read of it."""
+    name: str, section: Section, sketches: Sequence[Sketch], folder: Path, placeholder: Placeholder
+) -> Source:
+    """Return a source, with the columns that tables read of it."""
     values = section.entries
     used = [column for each in sketches if each.source == name for column in each.columns]
     unit = values.get("privacy_unit")
     during = _during(section, sketches, placeholder)
     own = [each for each in (unit, during.column if during else None) if isinstance(each, str)]
     given = values.get("files") or values.get("database")
-    source = Source(
+    return Source(
         name=name,
         files=tuple(
             os.fspath(folder / placeholder.fill(each)) for each in _texts(given) if isinstance(each, str)
@@ -329,9 +235,6 @@ def _source(
         neighbors=values.get("neighbors", "add_remove"),
         columns=tuple(dict.fromkeys([*used, *own])),
     )
-    if not any(problem.path[:2] == section.path for problem in section.problems.found):
-        _check_columns(section, source, [each for each in tables.values() if each.source == name])
-    return source
 
 
 def _during(section: Section, sketches: Sequence[Sketch], placeholder: Placeholder) -> During | None:
@@ -359,6 +262,8 @@ def _during(section: Section, sketches: Sequence[Sketch], placeholder: Placehold
 
 def _check_columns(section: Section, source: Source, tables: Sequence[Table]) -> None:
     """Compare the columns that tables need with those of the files, or with the types that are stated."""
+    if any(problem.path[:2] == section.path for problem in section.problems.found):
+        return
     if source.types is not None:
         missing = [column for column in source.columns if column not in source.types]
         if missing:
