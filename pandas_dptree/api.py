@@ -47,6 +47,8 @@ from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.secret_check import SecretCheck
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.programmes.document import Programme
+from pandas_dptree.programmes.problems import ProgrammeError
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
 from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_means, plan_sums
@@ -82,6 +84,8 @@ __all__ = [
     "Page",
     "Plan",
     "PrivacyLoss",
+    "Programme",
+    "ProgrammeError",
     "RepeatedReleaseError",
     "Risk",
     "SecretCheck",

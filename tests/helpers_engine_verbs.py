@@ -44,9 +44,8 @@ AMOUNT = {"columns": "amount", **BOUNDS}
 BINS = {**BOUNDS, "bins": 8, "strategy": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
 DAYS = dpt.calendar("day", ["year", "quarter", "month"], start="2020-01-01", end="2021-06-30")
 HOURS = dpt.calendar(
-    "at", ["iso_year", "iso_week", "day"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
+    "at", ["iso_week", "weekday", "hour"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
 )
-WEEKDAYS = dpt.calendar("at", ["weekday", "hour"], timezone="America/New_York")
 GROUPS = dpt.cut("amount", levels={"group": [0, 100, 500], "band": [0, 0.1, 2.5, 10, 100, 250, 500]})
 LETTERS = dpt.mapping(TABLE, by=["letter", "kind"])
 SQUARES = dpt.quadtree("ip", "amount", depth=3, bounds=((0, 2**32), (0, 500)))
@@ -85,7 +84,6 @@ VERBS = {
     "range_counts": _of(dpt.range_counts, "amount", [(0, 125), (62.5, 500)], **BINS),
     "calendar of dates": _of(dpt.tree_counts, DAYS, **EXACT),
     "calendar of times": _of(dpt.tree_counts, HOURS, **EXACT),
-    "calendar of weekdays": _of(dpt.tree_counts, WEEKDAYS, **EXACT),
     "cut below keys": _of(dpt.tree_counts, ["state", GROUPS], domain=STATES, **EXACT),
     "mapping": _of(dpt.tree_means, LETTERS, **EXACT, **AMOUNT),
     "quadtree": _of(dpt.tree_counts, SQUARES, **EXACT),
@@ -115,8 +113,7 @@ KINDS = {
         "range_counts",
     ],
     "derived levels": [
-        "calendar of dates", "calendar of times", "calendar of weekdays", "cut below keys", "mapping",
-        "quadtree", "listed prefixes",
+        "calendar of dates", "calendar of times", "cut below keys", "mapping", "quadtree", "listed prefixes",
     ],
     "prefixes": ["prefixes of numbers", "prefixes of text", "prefixes with bounded relative error"],
     "private keys": ["private keys", "private keys alone"],

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from pandas_dptree import verify
-from pandas_dptree.cli import demo
+from pandas_dptree.cli import demo, programmes
 from pandas_dptree.cli.charging import print_charge, running_options, was_charged
 from pandas_dptree.cli.files import already_exists, check_out, holds, write, write_table
 from pandas_dptree.cli.parser import Run, parser_of
@@ -471,4 +471,5 @@ _COMMANDS: Mapping[str, Run] = {
     "secret-check": _secret_check,
     "verify": _verify,
     "demo": demo.run,
+    "run": programmes.run,
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pandas_dptree._version import __version__
-from pandas_dptree.cli import demo, ledger
+from pandas_dptree.cli import demo, ledger, programmes
 from pandas_dptree.cli.statuses import EXPLANATION, Status
 from pandas_dptree.errors import visible
 from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
@@ -241,6 +241,8 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         help="a .txt file that only you may read; by default nothing is written, and all is printed",
     )  # fmt: skip
     secret.add_argument("--force", action="store_true", help=_FORCE)
+
+    programmes.add_options(command("run", "release the tables of a programme, and write its report"))
 
     check = command("verify", "check a released table against its plan, without the records")
     check.add_argument("plan", help="plan.json, or counts.csv.json, which holds the plan")

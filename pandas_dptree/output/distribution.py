@@ -25,7 +25,7 @@ from pandas_dptree.output.doubtful_tables import (
     wide_intervals,
 )
 from pandas_dptree.output.empty_tables import FEWEST, Totals, may_be_noise
-from pandas_dptree.output.plots import plot_cumulative
+from pandas_dptree.output.pictures.cumulative import plot_cumulative
 from pandas_dptree.output.table_digest import alteration, state_digest
 
 if TYPE_CHECKING:
@@ -237,6 +237,7 @@ class Distribution:
         }
         columns = {name: self.bins.values_at(each.reshape(-1)) for name, each in places.items()}
         table = self._table(columns, pd.Index(share, name="q"))
+        table.attrs["dp"]["confidence"] = float(confidence)
         for doubt in self._doubts(share, (first == 0) & (last + 1 >= self.bins.n_bins)):
             warn(doubt.fact, hint=doubt.hint, released=table)
         return table

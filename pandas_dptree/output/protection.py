@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.output.pages.texts import ENGLISH, Texts, isolated
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.risk import found_at_most, suspicion_after
@@ -202,12 +203,16 @@ def _clipped(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
 def _known(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
     quantities = _quantities(provenance)
     known = {name: each.get("known") for name, each in quantities.items()}
+    named = {ROOT: texts["level.total.inline"]}
     return [
         texts.fill(
             "known.column" if len(quantities) > 1 else "known",
             name=isolated(name),
             levels=texts.joined(
-                [texts.fill("known.level", n=n, level=isolated(level)) for level, n in levels.items()]
+                [
+                    texts.fill("known.level", n=n, level=named.get(level) or isolated(level))
+                    for level, n in levels.items()
+                ]
             ),
         )
         for name, levels in known.items()

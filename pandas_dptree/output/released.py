@@ -129,7 +129,7 @@ class Released:
         for place, key in enumerate(self.keys):
             below = self.depth > place
             codes = canonical_codes(self.table[key])[0] + 1  # 0 for a missing key: a remainder
-            above = pd.factorize(above * (codes.max() + 1) + codes)[0].astype(np.int64)
+            above[below] = pd.factorize((above * (codes.max() + 1) + codes)[below])[0]
             groups[below, place] = above[below]
         return groups
 
@@ -155,7 +155,7 @@ class Released:
         """The keys as text."""
         texts = []
         for key in self.keys:
-            text = _restore_integers(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
+            text = _as_text(_restore_integers(self.table[key]))
             text[self.table[key].isna().to_numpy()] = REMAINDER
             texts.append(text)
         return texts
@@ -210,6 +210,14 @@ def share_of(provenance: Mapping[str, Any]) -> str:
     """Format the confidence of intervals as a percentage; empty if it is unknown."""
     confidence = provenance.get("confidence")
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
+
+
+def _as_text(keys: pd.Series) -> npt.NDArray[Any]:
+    """Return keys as text."""
+    try:
+        return keys.astype(str).to_numpy(dtype=object, copy=True)
+    except UnicodeEncodeError:  # of lone surrogates
+        return np.array([*map(str, keys)], dtype=object)
 
 
 def _restore_integers(keys: pd.Series) -> pd.Series:

@@ -7,7 +7,8 @@ import importlib
 import itertools
 import math
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -21,6 +22,7 @@ from pandas_dptree.errors import ArgumentError, DPTreeError
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.atomic_files import write_whole
+from pandas_dptree.output.derived.proportions import proportions
 from pandas_dptree.output.frames import parts_of, prefix_of
 from pandas_dptree.output.html import clean
 from pandas_dptree.output.protection import objections, statement, undercount
@@ -56,7 +58,7 @@ def write_workbook(
     rest = iter(titles)
     named = {name: [(next(rest), sheet) for sheet in each] for name, each in sheets.items()}
     book = importlib.import_module("openpyxl").Workbook(write_only=True)
-    _write_readme(book, tables, {name: [title for title, _ in each] for name, each in named.items()})
+    _write_readme(book, tables, named)
     for title, sheet in (pair for each in named.values() for pair in each):
         _write_sheet(book, title, sheet)
     write_whole(path, book.save, replace=replace)
@@ -85,6 +87,7 @@ class _Sheet:
 
 def _sheets_of(name: str, table: pd.DataFrame, layout: Layout) -> Iterator[_Sheet]:
     """Lay a table out: its rows nested on one sheet, or a sheet per level."""
+    table = _with_derived(table)
     released = _tree_of(table)
     if released is None:
         named = [each for each in table.index.names if each is not None]
@@ -99,6 +102,15 @@ def _sheets_of(name: str, table: pd.DataFrame, layout: Layout) -> Iterator[_Shee
             below = released.keys[len(keys) :]
             columns = released.table.iloc[rows].drop(columns=["level", *below])
             yield _sheet(f"{name} {level}", columns, released.depth[rows], keys)
+
+
+def _with_derived(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the proportions of the parent of the first column, if the table has what they are computed from."""
+    with suppress(DPTreeError):
+        derived = proportions(table)
+        names = {"proportion": _PROPORTION, "std_error": f"{_PROPORTION}, ±"}
+        return table.assign(**{names[each]: derived[each] for each in names})
+    return table
 
 
 def _tree_of(table: pd.DataFrame) -> Released | None:
@@ -207,7 +219,7 @@ def _format(head: str, values: pd.Series) -> str:
         return "yyyy-mm-dd" if (values.dropna() == values.dropna().dt.normalize()).all() else _TIME
     if not pd.api.types.is_float_dtype(values.dtype):
         return "General"
-    if head == "cdf":
+    if head == "cdf" or head.startswith(_PROPORTION):
         return "0.0 %"
     sizes = np.abs(values.to_numpy(dtype=np.float64, na_value=np.nan))
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
@@ -215,6 +227,7 @@ def _format(head: str, values: pd.Series) -> str:
     return f"#,##0.{'0' * digits}".rstrip(".")
 
 
+_PROPORTION: Final = "proportion of the level above"
 _TIME: Final = "yyyy-mm-dd hh:mm:ss"
 
 
@@ -245,7 +258,9 @@ def _shortened(name: str, end: str) -> str:
 # Writing.
 
 
-def _write_readme(book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping[str, Sequence[str]]) -> None:
+def _write_readme(
+    book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping[str, Sequence[tuple[str, _Sheet]]]
+) -> None:
     """Write the sheet that says what protects each table, and how its numbers are read."""
     sheet = book.create_sheet(_README)
     sheet.column_dimensions["A"].width = 110
@@ -258,7 +273,7 @@ def _write_readme(book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping
         plan, digest = provenance.get("digest"), provenance.get("table_digest")
         lines = [
             f"{len(table):,} rows, on {'sheets' if len(sheets[name]) > 1 else 'the sheet'} "
-            + ", ".join(f"“{title}”" for title in sheets[name])
+            + ", ".join(f"“{title}”" for title, _ in sheets[name])
             + ".",
             *objections(provenance),
             *([f"This is {altered}."] if altered else []),
@@ -266,7 +281,7 @@ def _write_readme(book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping
             *statement(provenance),
             f"Digest of the plan: SHA-256 {plan}." if plan else "",
             f"Digest of the released values: SHA-256 {digest}." if digest else "",
-            *_reading(table, provenance),
+            *_reading({column.head for _, sheet in sheets[name] for column in sheet.columns}, provenance),
         ]
         for line in filter(None, lines):
             sheet.append([_text_cell(sheet, line)])
@@ -280,24 +295,28 @@ _ORIGIN: Final = (
 )
 
 
-def _reading(table: pd.DataFrame, provenance: Mapping[str, Any]) -> Iterator[str]:
+def _reading(heads: Collection[str], provenance: Mapping[str, Any]) -> Iterator[str]:
     """Explain the columns of errors."""
-    names = [name for name in table if isinstance(name, str)]
-    if any(name.endswith("std_error") for name in names):
+    if any(head.endswith(_HEADS["std_error"]) for head in heads):
         yield (
             "± standard error: that of the unbiased estimate, before anything made it whole or "
             "non-negative. The noise moves about two of three values by less than it."
         )
-    if "error_bound" in names:
+    if any(head.endswith(_HEADS["error_bound"]) for head in heads):
         failure = provenance.get("failure_probability")
         held = f"with a probability of {1 - failure:.4g}" if isinstance(failure, float) else "nearly always"
         yield f"± error bound: a value is off by no more than this; for a single row that holds {held}."
-    if any(name.endswith("lower") for name in names):
-        share = share_of(provenance) or "a stated share"
+    share = share_of(provenance)
+    if any(head.endswith(f"lower {share}".strip()) for head in heads):
         yield (
             "lower and upper: the ends of an interval that holds the true value of what was counted in at "
-            f"least about {share} of all releases. This applies to each interval separately; in a table of a "
-            "distribution, to all of a group together."
+            f"least about {share or 'a stated share'} of all releases. This applies to each interval "
+            "separately; in a table of a distribution, to all of a group together."
+        )
+    if _PROPORTION in heads:
+        yield (
+            f"{_PROPORTION}: the quotient of the numbers shown, and one standard error. It is missing if the "
+            "base is too small."
         )
     yield (
         "Sums of rows are not given as formulas, and their errors are not sums of errors. An empty cell is a "
@@ -313,6 +332,7 @@ def _write_sheet(book: Any, title: str, sheet: _Sheet) -> None:
     page.sheet_properties.outlinePr = properties.Outline(summaryBelow=False)
     page.sheet_properties.pageSetUpPr = properties.PageSetupProperties(fitToPage=True)
     page.page_setup.fitToHeight = 0
+    page.sheet_format.outlineLevelRow = min(int(sheet.depth.max(initial=0)), _DEEPEST_GROUP)
     letter = _part("utils").get_column_letter
     for place, column in enumerate(sheet.columns, start=1):
         page.column_dimensions[letter(place)].width = _width(column)

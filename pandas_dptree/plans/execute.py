@@ -158,7 +158,7 @@ def linear_estimates(
     plans: Mapping[Hashable, Measurement], values: Sequence[Measured], origin: Origin
 ) -> dict[str, Levels]:
     """Return the estimates of `unbiased` that tables do not show, in column units, for a ledger to keep."""
-    if origin.charge is None:
+    if not origin.keeps_linear:
         return {}
     return {
         str(name): list(map(plan._in_column_units, unbiased(plan, each)))

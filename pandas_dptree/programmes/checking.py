@@ -11,16 +11,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from pandas_dptree.errors import did_you_mean, quote
+from pandas_dptree.errors import did_you_mean, listed, quote
 from pandas_dptree.ingest.files.records import open_records
-from pandas_dptree.ledger.accounts import Account
-from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.programmes.budgets import budget_of
 from pandas_dptree.programmes.hierarchies import Levels, levels_of, nested
 from pandas_dptree.programmes.pages import page_of
-from pandas_dptree.programmes.placeholders import Placeholder
-from pandas_dptree.programmes.problems import Problem, Problems, ProgrammeError, Section
+from pandas_dptree.programmes.placeholders import NO_PLACEHOLDER, Placeholder
+from pandas_dptree.programmes.problems import NONE, Problem, Problems, ProgrammeError, Section
 from pandas_dptree.programmes.programme import (
     Budget,
     Checked,
@@ -31,7 +30,8 @@ from pandas_dptree.programmes.programme import (
     Source,
     Table,
 )
-from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of
+from pandas_dptree.programmes.released import Released
+from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of, typed
 
 __all__ = ["checked"]
 
@@ -48,7 +48,7 @@ def checked(
     placeholder = Placeholder(period)
     whole = Section(problems, (), dict(document))
     _check_head(whole, placeholder)
-    budget, account = _budget(whole, placeholder, folder)
+    budget, account = budget_of(whole, placeholder, folder)
     levels = {
         name: levels_of(name, section, folder, placeholder) for name, section in whole.sections("hierarchies")
     }
@@ -56,25 +56,27 @@ def checked(
     for section in sources.values():
         _check_source(section, placeholder)
     if not sources:
-        whole.add("sources", "there is none.", 'add [sources.visits] with files = "visits.parquet".')
+        whole.add("sources", NONE, 'add [sources.visits] with files = "visits.parquet".')
     sections = dict(whole.sections("tables"))
     sketches = {
         name: sketch_of(name, section, list(sources), levels, folder) for name, section in sections.items()
     }
     if not sections:
-        whole.add("tables", "there is none.", 'add [tables.visits] with verb = "counts".')
+        whole.add("tables", NONE, 'add [tables.visits] with verb = "counts".')
     of = "the programme" if budget is None else budget.loss.in_words
     check_shares(problems, list(sketches.values()), list(sections.values()), of)
     outputs = _outputs(whole, placeholder, folder)
     page = page_of(whole, sections, levels, placeholder)
     whole.finish()
+    if "each" in whole.meant:
+        problems.found[:] = [each for each in problems.found if NO_PLACEHOLDER not in each.fact]
     notes: list[Problem] = []
     usable = [each for each in sketches.values() if each is not None]
     tables = {} if budget is None else _tables(usable, sections, sources, budget, problems, notes)
-    found = {
-        name: _source(name, section, usable, tables, levels, folder, placeholder)
-        for name, section in sources.items()
-    }
+    found = {name: _source(name, each, usable, folder, placeholder) for name, each in sources.items()}
+    if budget is None or not Released(document, folder).has(period):  # else nothing will be read
+        for name, section in sources.items():
+            _check_columns(section, found[name], [each for each in tables.values() if each.source == name])
     if problems.found:
         in_order = sorted(problems.found, key=lambda each: each.line or 0)
         raise ProgrammeError("The programme" if path is None else path.name, in_order)
@@ -95,97 +97,6 @@ def _check_head(whole: Section, placeholder: Placeholder) -> None:
     placeholder.check(whole, "title", whole.take("title", "a text"))
 
 
-# The budget -----------------------------------------------------------------------------------------------
-
-
-def _budget(whole: Section, placeholder: Placeholder, folder: Path) -> tuple[Budget | None, Account | None]:
-    """Read the budget, and open the account."""
-    section = Section(whole.problems, ("budget",), whole.take("budget", "a table", {}))
-    before = len(section.problems.found)
-    ledger, name, part, note = (section.take(key, "a text") for key in ("ledger", "account", "part", "note"))
-    placeholder.check(section, "note", note)
-    account = None
-    if ledger is None:
-        for key in ("account", "part", "note"):
-            if key in section.entries:
-                section.add(key, "has no meaning without ledger.", 'add ledger = "budget.sqlite".')
-    else:
-        for key, example in (("account", '"patients"'), ("note", placeholder.example)):
-            if key not in section.entries:
-                section.add(None, f"lacks {key}, which a ledger needs.", f"for example {key} = {example}.")
-        if note is not None and placeholder.period is not None and placeholder.fill_before(note) is None:
-            fact = "is the same in every period, so that the ledger refuses the second one."
-            section.add("note", fact, f"for example note = {placeholder.example}.")
-        account = _account(section, folder / ledger, name, part)
-    loss = _loss(section, account)
-    section.finish()
-    if loss is None or len(section.problems.found) > before:
-        return None, account
-    budget = Budget(
-        loss=loss,
-        ledger=None if ledger is None else folder / ledger,
-        account=name,
-        part=part,
-        note=None if note is None else placeholder.fill(note),
-        note_before=None if note is None else placeholder.fill_before(note),
-    )
-    return budget, account
-
-
-def _account(section: Section, path: Path, name: str | None, part: str | None) -> Account | None:
-    """Open an account of a ledger."""
-    account: Account | None = None
-    with section.problems.catching(section.path, {"path": "ledger", "account": "account", "part": "part"}):
-        ledger = Ledger.open(path)
-        if name is not None:
-            account = ledger[name]
-            account = account if part is None else account.part(part)
-    return account
-
-
-def _loss(section: Section, account: Account | None) -> PrivacyLoss | None:
-    """Return the whole loss: as numbers, or as a part of the cap of an account."""
-    stated = {key: section.take(key, "a number or a text") for key in ("epsilon", "delta", "rho")}
-    given = {key: value for key, value in stated.items() if value is not None}
-    if "epsilon" not in section.entries and "rho" not in section.entries:
-        section.add(
-            None, "lacks epsilon or rho.", "for example rho = 0.02, or epsilon = 1.0 and delta = 1e-6."
-        )
-        return None
-    for key, value in given.items():
-        if isinstance(value, str):
-            share = _part_of_cap(section, key, value, account)
-            if share is None:
-                return None
-            given[key] = share
-    loss: PrivacyLoss | None = None
-    with section.problems.catching(section.path, {key: key for key in given}):
-        loss = PrivacyLoss(**given)
-    return loss
-
-
-def _part_of_cap(section: Section, key: str, text: str, account: Account | None) -> float | None:
-    """Read ``"cap/12"``: the part of the account's cap, rounded down."""
-    word, _, number = text.partition("/")
-    if (
-        word.strip() != "cap"
-        or not number.strip().isascii()
-        or not number.strip().isdigit()
-        or not int(number)
-    ):
-        fact = f"must be a number, or a part of the account's cap, not {quote(text)}."
-        section.add(key, fact, f'for example {key} = 0.02, or {key} = "cap/12".')
-    elif "ledger" not in section.entries:
-        section.add(key, "is a part of the cap of an account, and there is none.", "name ledger and account.")
-    elif account is not None:
-        cap = account.cap.part(Fraction(1, int(number))).to_dict()
-        if key in cap:
-            return cap[key]
-        section.add(key, f"is not what the account adds up, whose cap is {account.cap.in_words}.",
-                    f'for example {next(iter(cap))} = "{text}".')  # fmt: skip
-    return None
-
-
 # Tables ---------------------------------------------------------------------------------------------------
 
 
@@ -198,7 +109,10 @@ def _tables(
     found = {}
     for sketch in sketches:
         loss = loss_of(sketch, budget.loss, len(sections), even=even)
-        unit = _unit(sources[sketch.source])
+        source = sources[sketch.source]
+        if any(problem.path[:2] == source.path for problem in problems.found):
+            continue  # whom to protect may not be known
+        unit = _unit(source)
         table = planned(sketch, loss, budget.loss, unit, notes)
         if table is not None:
             found[sketch.name] = table
@@ -207,10 +121,10 @@ def _tables(
     ]
     spent = [_spent(table, budget.loss) for table in found.values()]
     if targets and len(found) == len(sections):
-        limit = budget.loss.exact
-        cap = limit.rho if budget.loss.rho is not None else limit.epsilon
+        limit = {name: typed(number) for name, number in budget.loss.to_dict().items()}
+        cap = limit["epsilon" if budget.loss.rho is None else "rho"]
         total = sum(loss for loss, _ in spent)
-        if cap is not None and (total > cap or sum(delta for _, delta in spent) > limit.delta):
+        if total > cap or sum(delta for _, delta in spent) > limit.get("delta", 0):
             whole = budget.loss.in_words
             fact = f"the tables together need {float(total):.3g}, more than the budget of {whole}."
             hint = "allow larger errors, lower the shares of other tables, or raise the budget."
@@ -274,7 +188,13 @@ def _check_source(section: Section, placeholder: Placeholder) -> None:
     for column, kind in types.items():
         if not isinstance(kind, str):
             section.add("types", f"of {column} must be a text.", 'for example { date = "date32" }.')
-    if placeholder.period is not None and not during and not any(map(placeholder.fill_before, _texts(files))):
+    is_right = not any(problem.path[:2] == section.path for problem in section.problems.found)
+    if (
+        is_right
+        and placeholder.period is not None
+        and not during
+        and not any(map(placeholder.fill_before, _texts(files)))
+    ):
         fact = "reads the same records in every period."
         section.add(None, fact, f"put {placeholder.example} into files, or add during.")
     section.finish()
@@ -292,17 +212,16 @@ def _zone(name: str) -> zoneinfo.ZoneInfo | None:
 
 
 def _source(
-    name: str, section: Section, sketches: Sequence[Sketch], tables: Mapping[str, Table],
-    levels: Mapping[str, Levels | None], folder: Path, placeholder: Placeholder,
-) -> Source:  # fmt: skip
-    """Make a source, and compare it with the types of its columns, which are all that is read of it."""
+    name: str, section: Section, sketches: Sequence[Sketch], folder: Path, placeholder: Placeholder
+) -> Source:
+    """Return a source, with the columns that tables read of it."""
     values = section.entries
     used = [column for each in sketches if each.source == name for column in each.columns]
     unit = values.get("privacy_unit")
     during = _during(section, sketches, placeholder)
     own = [each for each in (unit, during.column if during else None) if isinstance(each, str)]
     given = values.get("files") or values.get("database")
-    source = Source(
+    return Source(
         name=name,
         files=tuple(
             os.fspath(folder / placeholder.fill(each)) for each in _texts(given) if isinstance(each, str)
@@ -316,9 +235,6 @@ def _source(
         neighbors=values.get("neighbors", "add_remove"),
         columns=tuple(dict.fromkeys([*used, *own])),
     )
-    if not any(problem.path[:2] == section.path for problem in section.problems.found):
-        _check_columns(section, source, [each for each in tables.values() if each.source == name])
-    return source
 
 
 def _during(section: Section, sketches: Sequence[Sketch], placeholder: Placeholder) -> During | None:
@@ -346,11 +262,13 @@ def _during(section: Section, sketches: Sequence[Sketch], placeholder: Placehold
 
 def _check_columns(section: Section, source: Source, tables: Sequence[Table]) -> None:
     """Compare the columns that tables need with those of the files, or with the types that are stated."""
+    if any(problem.path[:2] == section.path for problem in section.problems.found):
+        return
     if source.types is not None:
         missing = [column for column in source.columns if column not in source.types]
-        for column in missing:
-            hint = did_you_mean([column], source.types) + "state the types of all columns that are read."
-            section.add("types", f"lacks the column {quote(column)}.", hint)
+        if missing:
+            hint = did_you_mean(missing, source.types) + "state the types of all columns that are read."
+            section.add("types", f"lacks {listed(missing)}.", hint)
         kinds: Mapping[str, str] = source.types
     else:
         records = None

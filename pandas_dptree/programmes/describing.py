@@ -20,7 +20,7 @@ from pandas_dptree.plans.means import blank_below, mean_error
 from pandas_dptree.programmes.problems import Problem
 from pandas_dptree.programmes.programme import Checked, Source, Table
 
-__all__ = ["described"]
+__all__ = ["described", "refusal_of"]
 
 _INDENT: Final = " " * 9
 _ROWS: Final = 500
@@ -193,25 +193,36 @@ def _account_lines(checked: Checked) -> Iterator[str]:
     if account is None or budget.ledger is None or budget.note is None:
         yield "No ledger: nobody keeps the sum of what several runs spend."
         return
-    plans: dict[Hashable, Plan[Any]] = {table.name: table.plan for table in checked.tables.values()}
     start = f"Account {account.name} of {os.path.relpath(budget.ledger, checked.folder)}, note {budget.note}:"
-    kept = account.kept(plans, budget.note)
-    if len(kept) == len(plans):
+    new = _unreleased(checked, account, budget.note)
+    if not new:
         yield f"{start} released. A run makes the outputs again, and charges nothing."
         return
-    new = {name: plan for name, plan in plans.items() if name not in kept}
-    try:
-        account.check(new, budget.note, allow_repeat=False)
-    except LedgerError as error:
+    if error := refusal_of(checked):
         yield f"{start} a run would be refused. {error.fact}"
         yield f"{_INDENT}Hint: {error.hint}"
         return
-    yield (
-        f"{start} not yet charged."
-        if not kept
-        else f"{start} {len(kept)} of {len(plans)} tables are released."
-    )
+    n_kept, n_tables = len(checked.tables) - len(new), len(checked.tables)
+    yield f"{start} {f'{n_kept} of {n_tables} tables are released' if n_kept else 'not yet charged'}."
     yield f"{_INDENT}{_balance(checked, account, new)}"
+
+
+def _unreleased(checked: Checked, account: Account, note: str) -> dict[Hashable, Plan[Any]]:
+    """Return the plans whose tables the ledger has not kept."""
+    plans: dict[Hashable, Plan[Any]] = {table.name: table.plan for table in checked.tables.values()}
+    kept = account.kept(plans, note)
+    return {name: plan for name, plan in plans.items() if name not in kept}
+
+
+def refusal_of(checked: Checked) -> LedgerError | None:
+    """Return the error with which the account would refuse a run; None if it would not."""
+    account, note = checked.account, checked.budget.note
+    try:
+        if account is not None and note is not None and (new := _unreleased(checked, account, note)):
+            account.check(new, note, allow_repeat=False)
+    except LedgerError as error:
+        return error
+    return None
 
 
 def _balance(checked: Checked, account: Account, plans: Mapping[Hashable, object]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +19,7 @@ from pandas_dptree.programmes.periods import UNITS, last_complete, period_of, pe
 from pandas_dptree.programmes.problems import Problem, Problems, ProgrammeError
 from pandas_dptree.programmes.programme import Checked, Period
 from pandas_dptree.programmes.released import Released
+from pandas_dptree.programmes.running import Ran, run_period
 from pandas_dptree.signatures import public
 
 __all__ = ["Programme"]
@@ -146,6 +147,9 @@ class Programme:
             If `period` is none of the programme's.
         """
         problems = Problems(self._lines, f"{self._folder}{os.sep}")
+        if self.each is None and period is not None:
+            problems.add((), "lacks each, and a period is asked for.", 'add each = "month" above the tables.')
+            period = None
         return checked(self._document, problems, self.path, self._folder, self._period(period))
 
     @public
@@ -158,6 +162,45 @@ class Programme:
             As for `check`, which raises the same errors.
         """
         return described(self.check(period))
+
+    @public
+    def run(
+        self,
+        period: str | Period | None = None,
+        *,
+        allow_repeat: Collection[str] = (),
+        progress: bool = False,
+    ) -> Ran:
+        """Release the tables for one period, and write the outputs and the page.
+
+        What was released for this period before is taken as it was kept, and charged nothing.
+
+        Parameters
+        ----------
+        period : str, optional
+            As for `check`, which raises the same errors.
+        allow_repeat : collection of str, optional
+            Names of tables that may be released again by another plan, which is charged in full again.
+        progress : bool, default False
+            Whether to show a progress bar on standard error. Needs tqdm.
+
+        Returns
+        -------
+        Ran
+            What was done: ``tables``, the names of those newly ``released``, the ``files``, and it in words
+            as ``text``.
+
+        Raises
+        ------
+        LedgerError
+            If the account refuses, or a table was charged and not kept.
+
+        Notes
+        -----
+        **Privacy**: records are read, the account is charged for all tables in one transaction, and only
+        then noise is drawn. Without a ledger nobody keeps the sum of what several runs spend.
+        """
+        return run_period(self.check(period), allow_repeat=allow_repeat, progress=progress)
 
     @public
     def periods(self, text: str) -> list[Period]:

@@ -32,11 +32,11 @@ def lines_of(document: str) -> Mapping[Path, int]:
     depth = 0
     for number, (line, structure) in enumerate(zip(raw, plain, strict=True), start=1):
         if depth == 0:
-            if head := _HEAD.match(line):
+            if (head := _HEAD.match(line)) and structure[head.end() - 1] == "]":
                 table = _parts(head[1])
                 found.setdefault(table, number)
                 continue
-            if pair := _PAIR.match(line):
+            if (pair := _PAIR.match(line)) and structure[pair.end() - 1] == "=":
                 found.setdefault(table + _parts(pair[1]), number)
         depth += sum(map(structure.count, "[{")) - sum(map(structure.count, "]}"))
     return found

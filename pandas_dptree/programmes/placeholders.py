@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from pandas_dptree.programmes.periods import UNITS, before
 from pandas_dptree.programmes.problems import Section
 from pandas_dptree.programmes.programme import Period
 
-__all__ = ["Placeholder"]
+__all__ = ["NO_PLACEHOLDER", "Placeholder"]
+
+NO_PLACEHOLDER: Final = "is no placeholder of this programme"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Placeholder:
         for name in re.findall(r"\{([^{}]*)\}", text or ""):
             if name == own:
                 continue
-            fact = f"{{{name}}} is no placeholder of this programme."
+            fact = f"{{{name}}} {NO_PLACEHOLDER}."
             if own is not None:
                 section.add(key, fact, f"the only one is {{{own}}}, from each.")
             else:

@@ -10,9 +10,10 @@ from typing import Any, Final
 from pandas_dptree.errors import ArgumentError, DPTreeError, did_you_mean, quote
 from pandas_dptree.programmes.lines import Path
 
-__all__ = ["Problem", "Problems", "ProgrammeError", "Section"]
+__all__ = ["NONE", "Problem", "Problems", "ProgrammeError", "Section"]
 
-_REQUIRED: Final = object()
+NONE: Final = "there is none."
+"""What is wrong with a table of tables that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ class Problems:
     def line(self, path: Path) -> int | None:
         """Return the line of a key, or of the innermost table or key around it that has one."""
         ends = range(len(path), 0, -1)
-        return next((self.lines[path[:end]] for end in ends if path[:end] in self.lines), None)
+        around = next((self.lines[path[:end]] for end in ends if path[:end] in self.lines), None)
+        below = [line for key, line in self.lines.items() if path and key[: len(path)] == path]
+        return min(below) if below else around
 
     def add(self, path: Path, fact: str, hint: str) -> None:
         """Note what is wrong."""
@@ -124,13 +127,15 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 class Section:
     """A table of a programme, which is read key by key; what is wrong with it is noted.
 
-    Keys that nobody has asked for are unknown: `finish` says so. Values of a wrong type become None.
+    Keys that nobody has asked for are unknown: `finish` says so, and `meant` are those that are misspelled.
+    Values of a wrong type become None.
     """
 
     def __init__(self, problems: Problems, path: Path, values: Any) -> None:
         self.problems, self.path = problems, path
         self.entries: dict[str, Any] = dict(values) if isinstance(values, dict) else {}
         self._known: list[str] = []
+        self.meant: list[str] = []
         if values is not None and not isinstance(values, dict):
             self.add(
                 None, f"must be a table, not {_named(values)}.", f"write [{'.'.join(path)}] above its keys."
@@ -188,8 +193,19 @@ class Section:
             if explained is not None and key in explained:
                 self.add(key, *explained[key])
                 continue
-            meant = did_you_mean([key], self._known).strip().replace("'", "")
-            self.add(key, "unknown key.", meant or f"its keys are {', '.join(self._known)}.")
+            hint = did_you_mean([key], self._known).strip().replace("'", "")
+            meant = hint.removeprefix("did you mean ").removesuffix("?")
+            if meant and meant not in self.entries:
+                self.meant.append(meant)
+                self.problems.found[:] = [
+                    each for each in self.problems.found if not self._is_lack(each, meant)
+                ]
+            self.add(key, "unknown key.", hint or f"its keys are {', '.join(dict.fromkeys(self._known))}.")
+
+    def _is_lack(self, problem: Problem, key: str) -> bool:
+        """Whether a problem is that a key is not there."""
+        here = problem.path == self.path and problem.fact.startswith(f"lacks {key}")
+        return here or (problem.path == (*self.path, key) and problem.fact == NONE)
 
 
 _EXAMPLES: Final = {

@@ -45,8 +45,8 @@ class Released:
         own = charges[charges["released"] & charges["account"].eq(self._account or "")]
         return {str(note): set(map(str, names)) for note, names in own.groupby("note")["name"]}
 
-    def has(self, period: Period) -> bool:
-        """Whether all tables of a period are released."""
+    def has(self, period: Period | None) -> bool:
+        """Whether all tables of a period are released, or of the only run."""
         placeholder = Placeholder(period)
         if self._ledger is not None:
             return set(self._names) <= self._notes.get(placeholder.fill(self._note or ""), set())

@@ -16,13 +16,13 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.targets import within
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import DISTRIBUTION, JOINT, LOSS, PLAN, SUMS, UNIT
-from pandas_dptree.privacy.loss import PrivacyLoss, exact
+from pandas_dptree.privacy.loss import PrivacyLoss, float_within
 from pandas_dptree.programmes.hierarchies import Levels, nested
 from pandas_dptree.programmes.problems import Problem, Problems, Section
 from pandas_dptree.programmes.programme import Hierarchy, Table
 from pandas_dptree.verbs import plans
 
-__all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of"]
+__all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of", "typed"]
 
 _OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     verb: tuple(name for name in options if name not in (*LOSS, *UNIT))
@@ -112,7 +112,7 @@ def sketch_of(
         return None
     return Sketch(
         name=name, section=section, verb=verb, source=source, parts=parts, hierarchy=hierarchy,
-        options=options, values=values, share=None if share is None else exact(share),
+        options=options, values=values, share=None if share is None else typed(share),
     )  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def check_shares(
     """Note tables without a share, and shares that add up to more than the budget `of`."""
     stated = {each.path: each.entries.get("share") for each in sections}
     numbers = {p: s for p, s in stated.items() if isinstance(s, int | float) and not isinstance(s, bool)}
-    total = sum(map(exact, numbers.values()), Fraction(0))
+    total = sum(map(typed, numbers.values()), Fraction(0))
     if total > 1:
         where = [f"{'.'.join((*path, 'share'))}{_at(problems.line((*path, 'share')))}" for path in numbers]
         problems.add(
@@ -244,9 +244,14 @@ def check_shares(
     if not any("share" in each.entries or "target" in each.entries for each in sections):
         return
     for each in sections:
-        if "share" not in each.entries and "target" not in each.entries:
+        if not {"share", "target", *LOSS} & {*each.entries, *each.meant}:
             hint = "for example share = 0.2, or a target. If no table has either, all get the same."
             each.add(None, "lacks a share of the budget.", hint)
+
+
+def typed(number: float) -> Fraction:
+    """Return a number exactly as it is written."""
+    return Fraction(repr(number))
 
 
 def _at(line: int | None) -> str:
@@ -256,7 +261,10 @@ def _at(line: int | None) -> str:
 def loss_of(sketch: Sketch, budget: PrivacyLoss, n_tables: int, *, even: bool) -> PrivacyLoss | None:
     """Return what a table may spend; None if its target decides."""
     share = Fraction(1, n_tables) if even else sketch.share
-    return None if share is None else budget.part(share)
+    if share is None:
+        return None
+    parts = {name: float_within(typed(whole) * share) for name, whole in budget.to_dict().items()}
+    return PrivacyLoss(**parts)
 
 
 # Plans ----------------------------------------------------------------------------------------------------
@@ -274,12 +282,16 @@ def planned(
     options = {**sketch.options, **unit}
     if loss is not None:
         options |= loss.to_dict()
+    elif "target" not in options:
+        return None  # it lacks a share
     else:
         options.setdefault("mechanism", "gaussian" if budget.rho is not None else "laplace")
     plan: Plan[Any] | None = None
     known = {key: key for key in section.entries}
+    if "columns" in known:
+        known |= {"bounds": "columns", "granularity": "columns"}
     with (
-        section.problems.catching(section.path, {**known, "bins": "bins"} if "bins" in known else known),
+        section.problems.catching(section.path, known),
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always", DPTreeWarning)

@@ -116,7 +116,7 @@ def test_protection_of_other_tables(visits, clinics, addresses):
     words = " ".join(statement(means.attrs["dp"]))
     assert "shown without noise, of “count”: 1 of the level total." in words
     assert "protected like its values" in " ".join(statement(addresses.attrs["dp"]))
-    assert "It is missing (–) where none was measured" in addresses.dp.to_html()
+    assert "It holds for all rows at once in at least 95 % of all releases" in addresses.dp.to_html()
     factor = visits.dp.tree_counts(
         BY,
         domain=clinics,

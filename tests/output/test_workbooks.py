@@ -40,7 +40,7 @@ def test_counts_are_nested_and_folded(counts, path):
     assert book.sheetnames == ["Read me", "visits"]
     sheet = book["visits"]
     assert sheet.freeze_panes == "A2" and sheet.print_title_rows == "$1:$1"
-    assert not sheet.sheet_properties.outlinePr.summaryBelow
+    assert not sheet.sheet_properties.outlinePr.summaryBelow and sheet.sheet_format.outlineLevelRow == 3
     keys = ["region", "district", "clinic"]
     nested = counts.assign(depth=counts["level"].cat.codes)
     rows = list(zip(*(values_of(sheet, name) for name in ["level", *keys, "count"]), strict=True))
@@ -59,11 +59,21 @@ def test_counts_are_nested_and_folded(counts, path):
         assert sheet.row_dimensions[number].collapsed == (row[0] == "district" and row[2] in below)
 
 
-def test_numbers_are_kept_and_formatted(counts, means, path):
+@pytest.fixture(scope="module")
+def small(visits):
+    """A table of counts, and one of means."""
+    loss = {"domain": "observed", "epsilon": 1.0, "rng": rng(), "confidence": 0.9}
+    bounds = {"cost": (0, 500), "age": (0, 100)}
+    means = visits.dp.tree_means(["region"], columns=["cost", "age"], bounds=bounds, **loss)
+    return visits.dp.tree_counts(["region"], **loss), means
+
+
+def test_numbers_are_kept_and_formatted(small, path):
+    counts, means = small
     book = book_of({"visits": counts, "care": means}, path)
     cells = columns_of(book["care"])
     heads = ["cost", "cost ± standard error", "cost lower 90 %", "cost upper 90 %", "age"]
-    assert list(cells)[4:9] == heads
+    assert list(cells)[2:7] == heads
     found = sorted(cell.value for cell in cells["cost"] if cell.value is not None)
     assert found == pytest.approx(sorted(means["cost"].dropna()), rel=1e-15)
     assert {cell.number_format for cell in columns_of(book["visits"])["count"]} == {"#,##0"}
@@ -71,7 +81,8 @@ def test_numbers_are_kept_and_formatted(counts, means, path):
     assert all(cell.data_type == "n" for cell in cells["count"])
 
 
-def test_the_first_sheet_says_what_protects_the_tables(counts, means, path):
+def test_the_first_sheet_says_what_protects_the_tables(small, path):
+    counts, means = small
     book = book_of({"visits": counts, "care": means}, path)
     text = "\n".join(str(cell.value) for (cell,) in book["Read me"].iter_rows())
     for table in (counts, means):
@@ -83,6 +94,20 @@ def test_the_first_sheet_says_what_protects_the_tables(counts, means, path):
         str(cell.value) for (cell,) in book_of(counts.assign(count=1), path)["Read me"].iter_rows()
     )
     assert "not the whole released table" in text
+
+
+def test_proportions_are_shown_where_they_are_known(visits, path):
+    table = visits.dp.tree_counts(["region"], domain="observed", epsilon=1.0, keep=["linear"], rng=rng())
+    book = book_of(table, path)
+    cells = columns_of(book["visits"])["proportion of the level above"]
+    assert cells[0].value is None and cells[1].number_format == "0.0 %"
+    assert sum(cell.value for cell in cells[1:]) == pytest.approx(1)
+    shares = table.dp.proportions()
+    assert values_of(book["visits"], "proportion of the level above, ±")[1:] == pytest.approx(
+        shares["std_error"].tolist()[1:]
+    )
+    text = "\n".join(str(cell.value) for (cell,) in book["Read me"].iter_rows())
+    assert "the quotient of the numbers shown" in text and "not the whole" not in text
 
 
 def test_a_sheet_per_level(counts, path):

@@ -21,6 +21,7 @@ class Labels:
             raise ArgumentError("labels", f"must be a mapping, not {quote(labels)}.", hint=_HINT)
         self._names: dict[str, str] = {}
         self._keys: dict[str, dict[str, str]] = {}
+        self._inline = {ROOT: texts["level.total.inline"], "count": texts["column.count.inline"]}
         self._fixed = {ROOT: texts["level.total"], "count": texts["column.count"]}
         self._remainder, self._empty = texts["remainder"], texts["key.empty"]
         for name, label in (labels or {}).items():
@@ -48,7 +49,8 @@ class Labels:
 
     def inline(self, name: Hashable) -> str:
         """Return the label of a level or column within a sentence: its own name stays as it is."""
-        return self._names.get(str(name), str(name))
+        own = str(name)
+        return self._names.get(own) or self._inline.get(own, own)
 
     def key(self, level: Hashable, key: str) -> str:
         """Return the label of a key of a level."""

@@ -16,8 +16,9 @@ from pandas_dptree.output.pages.rows import Group, Rows
 from pandas_dptree.output.pages.setting import Section, Setting, note
 from pandas_dptree.output.pages.texts import isolated
 from pandas_dptree.output.pages.views import Column, View
+from pandas_dptree.output.released import REMAINDER
 
-__all__ = ["MAX_ROWS", "levels"]
+__all__ = ["MAX_ROWS", "level_sections", "levels"]
 
 MAX_ROWS = 5_000
 """The rows that a page shows of a table, unless its caller says otherwise."""
@@ -35,11 +36,18 @@ def levels(
     order: str = "table",
 ) -> list[Section]:
     """Show the levels of one table, or of several side by side, row by row."""
+    views = [page.view(name, columns) for name in tables]
+    return level_sections(page, views, max_rows=max_rows, order=order)
+
+
+def level_sections(
+    page: Setting, views: Sequence[View], *, max_rows: int | None = MAX_ROWS, order: str = "table"
+) -> list[Section]:
+    """Show the levels of tables that were read already."""
     if order not in ("table", "value"):
         raise ArgumentError(
             "order", f"must be 'table' or 'value', not {quote(order)}.", hint='order="value": largest first.'
         )
-    views = [page.view(name, columns) for name in tables]
     main = max(views, key=lambda view: len(view.released.table))
     for view in views:
         if list(map(str, view.released.keys)) != list(
@@ -71,7 +79,7 @@ def _section(
         _ended(page, main, depth),
         texts["levels.bars"] if rows.has_bars else "",
         texts["levels.ends"] if rows.prints_ends() else "",
-        texts["levels.missing"] if rows.misses_numbers() else "",
+        *(texts[key] for key in rows.missing_numbers()),
     ]
     heading = main.labels.name(level)
     if len(views) == 1 and len(page.tables) > 1:
@@ -160,6 +168,7 @@ def _ended(page: Setting, view: View, depth: int) -> str:
     above = np.flatnonzero(released.depth == depth - 1)
     used = np.unique(released.groups[released.depth == depth, depth - 2])
     ended = above[~np.isin(released.groups[above, depth - 2], used)].tolist()
+    ended = [row for row in ended if released.name(row) != REMAINDER]
     names = [isolated(view.label(row)) for row in ended[:_NAMED]]
     if not names:
         return ""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pandas_dptree.output.pages.texts import Texts
 
-__all__ = ["CLASSES", "MISSING", "Format", "decimals", "reliability_class"]
+__all__ = ["CLASSES", "MISSING", "Format", "decimals", "exact_decimals", "reliability_class"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -44,9 +44,17 @@ class Format:
             return "∞" if value > 0 else "-∞".translate(self._signs)
         return f"{round(value, digits) + 0.0:,.{digits}f}".translate(self._signs)
 
+    def signed(self, value: float, digits: int = 0) -> str:
+        """Format a change with its sign; 0 has none."""
+        return f"{'+' if round(value, digits) > 0 else ''}{self.number(value, digits)}"
+
     def whole(self, value: int) -> str:
         """Format a whole number of any size."""
         return f"{value:,}".translate(self._signs)
+
+    def percent(self, share: float) -> str:
+        """Format a share of 1 in per cent, to four digits."""
+        return f"{100 * share:.4g} %".translate(self._signs)
 
     def interval(self, lower: float, upper: float, digits: int = 0) -> str:
         """Format both ends of an interval."""
@@ -83,6 +91,16 @@ def decimals(margins: npt.ArrayLike, *, whole: bool = False) -> int:
     if not len(sizes):
         return 2
     return min(max(0, 1 - math.floor(math.log10(float(np.median(sizes))))), _MOST_DECIMALS)
+
+
+def exact_decimals(values: npt.ArrayLike) -> int:
+    """Return the decimals at which edges are exact, at most three digits of their least difference."""
+    numbers = np.unique(np.asarray(values, dtype=np.float64))
+    numbers = numbers[np.isfinite(numbers)]
+    least = float(np.diff(numbers).min()) if len(numbers) > 1 else 1.0
+    most = min(max(0, 2 - math.floor(math.log10(least))), _MOST_DECIMALS)
+    exact = (np.allclose(np.round(numbers, digits), numbers, rtol=1e-12, atol=0) for digits in range(most))
+    return next((digits for digits, holds in enumerate(exact) if holds), most)
 
 
 def reliability_class(value: float, std_error: float) -> str:

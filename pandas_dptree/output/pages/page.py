@@ -12,6 +12,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.output.html import element
 from pandas_dptree.output.html_page import check_title, write_page
 from pandas_dptree.output.pages.labels import Labels
+from pandas_dptree.output.pages.sections import default_kinds
 from pandas_dptree.output.pages.setting import Setting
 from pandas_dptree.output.pages.texts import texts_of
 from pandas_dptree.output.pages.whole import Head, whole_page
@@ -191,7 +192,8 @@ def page_of_one(
         levels = texts.joined([shown.inline(key) for key in released.keys])
         title = texts.fill("page.title", columns=named, levels=levels) if released.keys else named
     head = Head(title, date, publisher, notes, True)
-    item = {"table": "", "as": "levels", "columns": columns, "max_rows": max_rows}
+    (kind,) = default_kinds(table)
+    item = {"table": "", "as": kind, "columns": columns, "max_rows": max_rows}
     return Page(whole_page(setting, [item], head, ledger, interactive=interactive))
 
 

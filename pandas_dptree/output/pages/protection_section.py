@@ -96,7 +96,7 @@ def _releases(page: Setting) -> Markup:
         element("tbody", rows),
         class_="key",
     )
-    return scrolled(table, caption, texts)
+    return scrolled(table, caption, texts, keep=True)
 
 
 def _digests(page: Setting) -> Markup | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +46,7 @@ def _sentences(view: View, texts: Texts) -> list[str]:
     if "standard error" in kinds:
         told.append(texts["errors.std_error" + ".shown" * ("shown_above" in provenance)])
     if "error bound" in kinds:
-        failure = provenance.get("failure_probability")
-        stated = f"{1 - failure:.4g}" if isinstance(failure, float) else None
-        told.append(texts.fill("errors.bound", held=stated) if stated else texts["errors.bound.nearly"])
+        told.append(_bound(provenance, texts))
     kinds_of = aggregates_of(provenance) if provenance else {}
     means = [column for column in view.columns if kinds_of.get(str(column.shown.name)) == "mean"]
     if means:
@@ -55,6 +54,17 @@ def _sentences(view: View, texts: Texts) -> list[str]:
     if any(np.isnan(column.shown.numbers).any() for column in means):
         told.append(texts["errors.missing"])
     return told
+
+
+def _bound(provenance: Mapping[str, Any], texts: Texts) -> str:
+    """Explain an error bound: it holds for each row, for all rows at once, or certainly."""
+    if provenance.get("mechanism") == "truncated_laplace":
+        return texts["errors.bound.certain"]
+    if "shown_above" in provenance and (share := share_of(provenance)):
+        return texts.fill("errors.bound.all", share=share)
+    failure = provenance.get("failure_probability")
+    stated = f"{1 - failure:.4g}" if isinstance(failure, float) else None
+    return texts.fill("errors.bound", held=stated) if stated else texts["errors.bound.nearly"]
 
 
 def _example(column: Column, share: str, texts: Texts) -> str:

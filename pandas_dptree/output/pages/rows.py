@@ -20,6 +20,9 @@ __all__ = ["LONGEST", "Group", "Rows"]
 LONGEST = 60
 """The rows up to which a level is drawn with bars."""
 
+_KEPT, _KEPT_IN_COLUMNS = 20, 12
+"""The rows up to which a table is not broken over printed pages, or columns."""
+
 Group = Sequence[int]
 """Rows of one level with the same parent."""
 
@@ -59,14 +62,18 @@ class Rows:
 
     def prints_ends(self) -> bool:
         """Whether an error is printed as an interval."""
-        cells = ((column, self._row_in(view, row)) for view, column in self.columns for row in self.rows)
+        columns = [(view, column) for view, column in self.columns if not column.shows_ends]
+        cells = ((column, self._row_in(view, row)) for view, column in columns for row in self.rows)
         return any(column.error(row, 0)[:1] not in ("", "±") for column, row in cells if row is not None)
 
-    def misses_numbers(self) -> bool:
-        """Whether a number is missing."""
-        return any(
-            bool(np.isnan(column.shown.numbers[self._rows_in(view)]).any()) for view, column in self.columns
-        )
+    def missing_numbers(self) -> list[str]:
+        """List the texts that explain the numbers that are missing."""
+        missing = [
+            column.missing
+            for view, column in self.columns
+            if np.isnan(column.shown.numbers[self._rows_in(view)]).any()
+        ]
+        return list(dict.fromkeys(missing))
 
     @property
     def _depth(self) -> int:
@@ -119,7 +126,7 @@ class Rows:
         parent = int(self.main.released.parent[row])
         view, column = self.columns[0]
         at = self._row_in(view, parent) if parent >= 0 else None
-        if at is None:
+        if at is None or column.shows_ends:
             return [above]
         digits = column.digits(np.array([at]))
         shown = f"{column.value(at, digits)} {column.error(at, digits)}"
@@ -166,7 +173,7 @@ class Rows:
             element("thead", self._table_names(), self._heads()),
             bodies,
         )
-        shown = scrolled(table, capital(caption), texts)
+        shown = scrolled(table, capital(caption), texts, keep=len(self.rows) <= _KEPT)
         return element("div", shown, class_="solo") if len(self.columns) == 1 else shown
 
     def _table_names(self) -> Markup | None:
@@ -206,9 +213,10 @@ class Rows:
         """Make a small table for each group, in columns, with a common error above them."""
         error = self._common_error
         above = note(self.page.texts.fill("levels.errors", error=error)) if error is not None else None
-        if len(self.columns) > 1:
+        if len(self.columns) > 2:
             return element("div", self._long_table(groups), class_="cols one")
-        shape = "cols bars" if self.has_bars else "cols" if error is not None else "cols wide"
+        shape = "cols two" if len(self.columns) > 1 else "cols" if error is not None else "cols wide"
+        shape = "cols bars" if self.has_bars else shape
         tables = self._small_tables(groups, since)
         return Markup((above or "") + element("div", tables, class_=shape, style=self._widths()))
 
@@ -219,8 +227,8 @@ class Rows:
         view, column = self.columns[0]
         rows, digits = self._rows_in(view).tolist(), self._digits[0]
         longest = max(len(column.value(row, digits)) for row in rows)
-        errors = [column.error_heading, *(column.error(row, digits) for row in rows)]
-        return f"--n:{longest + 1}ch;--e:{max(map(len, errors))}ch"
+        errors = max(len(column.error(row, digits)) for row in rows)
+        return f"--n:{longest + 1}ch;--e:{errors + 1}ch"
 
     def _small_tables(self, groups: Iterable[Group], since: int) -> list[Markup]:
         """Make the tables; consecutive groups of one row share one, and only the first shows its head."""
@@ -231,7 +239,8 @@ class Rows:
                 caption = None if alone else element("caption", self._group_head(rows[0], since))
                 head = element("thead", self._heads(), class_="sr" if made else None)
                 body = element("tbody", [self._row(row, alone=alone) for row in rows])
-                made.append(element("table", caption, head, body))
+                kept = "keep" if len(rows) <= _KEPT_IN_COLUMNS else None
+                made.append(element("table", caption, head, body, class_=kept))
         return made
 
     def _long_table(self, groups: Iterable[Group]) -> Markup:

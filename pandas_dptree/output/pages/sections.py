@@ -21,19 +21,38 @@ from typing import Any, Final
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, quote
+from pandas_dptree.output.pages.distributions import distributions, is_distribution
 from pandas_dptree.output.pages.levels import levels
+from pandas_dptree.output.pages.private_keys import private_keys
+from pandas_dptree.output.pages.proportions import proportions
+from pandas_dptree.output.pages.quantiles import is_quantiles, quantiles
 from pandas_dptree.output.pages.setting import Section, Setting
+from pandas_dptree.output.pages.views import shows_large_nodes_only
 
 __all__ = ["SECTIONS", "default_kinds", "make_sections"]
 
 SECTIONS: Final[dict[str, Callable[..., list[Section]]]] = {
     "levels": levels,
+    "proportions": proportions,
+    "private_keys": private_keys,
+    "distribution": distributions,
+    "quantiles": quantiles,
 }
 """Functions that make sections, by the kind that `show` names."""
+
+_OWN_KINDS: Final[tuple[tuple[Callable[[object], bool], str], ...]] = (
+    (is_distribution, "distribution"),
+    (is_quantiles, "quantiles"),
+    (shows_large_nodes_only, "private_keys"),
+)
+"""Tables that are shown in a way of their own."""
 
 
 def default_kinds(table: Any) -> list[str]:
     """Return the kinds of sections that show a table unless its user chooses."""
+    for fits, kind in _OWN_KINDS:
+        if fits(table):
+            return [kind]
     if isinstance(table, pd.DataFrame):
         return ["levels"]
     raise ArgumentError(

@@ -41,7 +41,7 @@ class Setting:
     provenances: Mapping[str, Mapping[str, Any]]
     texts: Texts
     labels: Labels
-    _views: dict[Any, View] = field(default_factory=dict, init=False, repr=False)
+    _views: dict[tuple[str, str], View] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def format(self) -> Format:
@@ -52,9 +52,18 @@ class Setting:
         """Return the name of a table as the page shows it; a page of one table may leave it empty."""
         return self.labels.name(name) if name else self.texts["page.table"]
 
+    def confidence(self, name: str) -> float:
+        """Return the confidence of a table's intervals; 0.95 if it states none."""
+        stated = self.provenances[name].get("confidence")
+        return stated if isinstance(stated, float) and 0 < stated < 1 else 0.95
+
+    def margin_head(self, name: str) -> str:
+        """Return the head of margins at that confidence."""
+        return self.texts.fill("head.error.interval", share=self.format.percent(self.confidence(name)))
+
     def view(self, name: str, columns: Hashable | list[Hashable] | None = None) -> View:
         """Read a table with levels, once for all sections."""
-        chosen = (name, tuple(columns) if isinstance(columns, list) else columns)
+        chosen = (name, repr(columns))
         if chosen not in self._views:
             self._views[chosen] = self._read(name, columns)
         return self._views[chosen]
@@ -70,12 +79,12 @@ class Setting:
         return View.of(name, table, self.provenances[name], self.labels, self.texts, columns)
 
 
-def scrolled(table: Markup, name: str, texts: Texts) -> Markup:
-    """Let a wide table scroll by itself, by keyboard too."""
+def scrolled(table: Markup, name: str, texts: Texts, *, keep: bool = False) -> Markup:
+    """Let a wide table scroll by itself, by keyboard too; it is not broken in print if it is to `keep`."""
     return element(
         "div",
         table,
-        class_="x",
+        class_="x keep" if keep else "x",
         role="region",
         aria_label=texts.fill("levels.table", name=name),
         tabindex="0",

@@ -15,12 +15,17 @@ from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.labels import Labels
-from pandas_dptree.output.pages.numbers import FloatArray, Format, decimals, reliability_class
+from pandas_dptree.output.pages.numbers import FloatArray, Format, decimals, exact_decimals, reliability_class
 from pandas_dptree.output.pages.texts import Texts
 from pandas_dptree.output.protection import aggregates_of
 from pandas_dptree.output.released import Released, Shown, share_of
 
-__all__ = ["Column", "View"]
+__all__ = ["Column", "View", "shows_large_nodes_only"]
+
+
+def shows_large_nodes_only(table: object) -> bool:
+    """Whether a released table has remainders: rows for all that it does not show."""
+    return isinstance(table, pd.DataFrame) and {"level", "count", "other"} <= {*table}
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +34,9 @@ class Column:
 
     `lower` and `upper` are the interval that ± describes: that of the table if it has one, or else one
     standard error or error bound to both sides; nan where there is none. `lengths` says whether it is drawn
-    as bars from zero, and `graded` whether it has a class of reliability.
+    as bars from zero, `graded` whether it has a class of reliability, and `shows_ends` whether all of its
+    errors are printed as intervals, like those of quantiles. `unit` follows each number, and `missing` is the
+    text that explains a number that is missing.
     """
 
     heading: str
@@ -40,10 +47,15 @@ class Column:
     upper: FloatArray
     lengths: bool
     graded: bool
+    shows_ends: bool
     format: Format
+    unit: str = ""
+    missing: str = "levels.missing"
 
     def digits(self, rows: IntArray) -> int:
-        """Return the decimals for some rows: two digits of their median margin."""
+        """Return the decimals for some rows: two digits of their median margin, or those of its ends."""
+        if self.shows_ends:
+            return exact_decimals([self.lower, self.upper])
         return decimals((self.upper - self.lower)[rows] / 2, whole=self.shown.whole)
 
     def most(self, rows: IntArray) -> float | None:
@@ -54,11 +66,14 @@ class Column:
 
     def value(self, row: int, digits: int) -> str:
         """Format the number of a row."""
-        return self.format.number(float(self.shown.numbers[row]), digits)
+        number = float(self.shown.numbers[row])
+        return self.format.number(number, digits) + (self.unit if number == number else "")
 
     def error(self, row: int, digits: int) -> str:
         """Format the error of a row: ± a margin, or the ends of the interval."""
         value, lower, upper = (float(each[row]) for each in (self.shown.numbers, self.lower, self.upper))
+        if self.shows_ends:
+            return self.format.interval(lower, upper, digits)
         if lower == upper and self.shown.error is not None and self.shown.error[row] > 0:
             return self.format.interval(lower, upper, digits)  # cut to a point, but not exact
         return self.format.error(value, lower, upper, digits)
@@ -124,7 +139,7 @@ class View:
         columns: Hashable | list[Hashable] | None = None,
     ) -> View:
         """Read a table, and those of its `columns` that a page shows, by default all."""
-        released = Released.of(table)
+        released = Released.of(_bounded(table))
         chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
         values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
         if not chosen or len({*chosen}) < len(chosen):
@@ -150,6 +165,7 @@ class View:
                 *_ends(value),
                 lengths=adds_up,
                 graded=not place and adds_up and value.error_name == "standard error",
+                shows_ends=kind == "ends",
                 format=format_,
             )
             made.append(column)
@@ -188,8 +204,17 @@ class View:
 def _kind_of_error(value: Shown) -> str:
     """Return by which name the texts have the errors of a column."""
     if value.interval is not None:
-        return "interval"
+        without_margin = value.error is not None and bool(np.isnan(value.error).all())
+        return "ends" if without_margin else "interval"
     return {"standard error": "std_error", "error bound": "bound"}.get(value.error_name, "none")
+
+
+def _bounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table that shows large nodes only with bounds as its errors, which its remainders have too."""
+    bounds = next((name for name in ("max_error", "error_bound") if name in table), None)
+    if not shows_large_nodes_only(table) or bounds is None:
+        return table
+    return table.drop(columns="std_error", errors="ignore").rename(columns={bounds: "error_bound"})
 
 
 def _ends(value: Shown) -> tuple[FloatArray, FloatArray]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +13,7 @@ import pandas as pd
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.output.html import Child, Markup, element
+from pandas_dptree.output.pages.interactive import packaged, policy, script_words
 from pandas_dptree.output.pages.protection_section import (
     account_of,
     loss_in_signs,
@@ -109,34 +108,26 @@ def listed_sections(sections: Sequence[Section], texts: Texts) -> tuple[Markup, 
     return element("main", made, id="main"), contents
 
 
-def document(title: str, body: Child, texts: Texts, *, interactive: bool = False, style: str = "") -> str:
+def document(
+    title: str, body: Child, texts: Texts, *, interactive: bool = False, origin: str | None = None
+) -> str:
     """Return a self-contained document; with `interactive`, its script, and nothing else, may run."""
-    script = element("script", Markup(_packaged("page.js"))) if interactive else None
-    policy = "default-src 'none'; style-src 'unsafe-inline'" + "; script-src 'unsafe-inline'" * interactive
-    footer = "\n".join(
-        [
-            f'@page{{@bottom-left{{content:"{_in_css(title[:90])}"}}}}',
-            style,
-        ]
-    )
+    script = element("script", Markup(packaged("page.js"))) if interactive else None
+    footer = f'@page{{@bottom-left{{content:"{_in_css(title[:90])}"}}}}'
+    styles = packaged("page.css") + packaged("interactive.css") * interactive
     head = element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(interactive=interactive)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        element("style", Markup(_packaged("page.css") + footer)),
+        element("style", Markup(styles + footer)),
     )
-    made = f"{texts.fill('page.made', version=__version__)} {texts['page.origin']}"
+    words = script_words(texts) if interactive else None
+    made = f"{texts.fill('page.made', version=__version__)} {origin or texts['page.origin']}"
     skip = element("a", texts["page.skip"], href="#main", class_="skip")
-    content = element("body", skip, body, element("footer", element("p", made)), script)
+    content = element("body", skip, body, element("footer", element("p", made)), script, data_words=words)
     return f"<!DOCTYPE html>\n{element('html', head, content, lang=texts.language)}\n"
-
-
-@cache
-def _packaged(name: str) -> str:
-    """Read a file that is part of the package."""
-    return (files(__package__ or "pandas_dptree.output.pages") / name).read_text(encoding="utf-8")
 
 
 def _in_css(text: str) -> str:

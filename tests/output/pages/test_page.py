@@ -8,16 +8,9 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.output.released import Released
 from tests.helpers_cases import each
-from tests.helpers_output import HOSTILE, text_of
+from tests.helpers_output import HOSTILE, rows_of, text_of
 
 BY = ["region", "district", "clinic"]
-
-
-def rows_of(tree):
-    """The texts in the rows of the levels, without the heads of groups."""
-    tables = [table for table in tree.find("body").iter("table") if table.get("class") != "key"]
-    rows = [row for table in tables for row in table.iterfind("tbody/tr/th[@scope='row']/..")]
-    return [["".join(cell.itertext()) for cell in row] for row in rows]
 
 
 # The page.
