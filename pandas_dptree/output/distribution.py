@@ -25,7 +25,7 @@ from pandas_dptree.output.doubtful_tables import (
     wide_intervals,
 )
 from pandas_dptree.output.empty_tables import FEWEST, Totals, may_be_noise
-from pandas_dptree.output.plots import plot_cumulative
+from pandas_dptree.output.pictures.cumulative import plot_cumulative
 from pandas_dptree.output.table_digest import alteration, state_digest
 
 if TYPE_CHECKING:

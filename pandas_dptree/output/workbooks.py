@@ -332,6 +332,7 @@ def _write_sheet(book: Any, title: str, sheet: _Sheet) -> None:
     page.sheet_properties.outlinePr = properties.Outline(summaryBelow=False)
     page.sheet_properties.pageSetUpPr = properties.PageSetupProperties(fitToPage=True)
     page.page_setup.fitToHeight = 0
+    page.sheet_format.outlineLevelRow = min(int(sheet.depth.max(initial=0)), _DEEPEST_GROUP)
     letter = _part("utils").get_column_letter
     for place, column in enumerate(sheet.columns, start=1):
         page.column_dimensions[letter(place)].width = _width(column)

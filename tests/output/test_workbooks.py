@@ -40,7 +40,7 @@ def test_counts_are_nested_and_folded(counts, path):
     assert book.sheetnames == ["Read me", "visits"]
     sheet = book["visits"]
     assert sheet.freeze_panes == "A2" and sheet.print_title_rows == "$1:$1"
-    assert not sheet.sheet_properties.outlinePr.summaryBelow
+    assert not sheet.sheet_properties.outlinePr.summaryBelow and sheet.sheet_format.outlineLevelRow == 3
     keys = ["region", "district", "clinic"]
     nested = counts.assign(depth=counts["level"].cat.codes)
     rows = list(zip(*(values_of(sheet, name) for name in ["level", *keys, "count"]), strict=True))
