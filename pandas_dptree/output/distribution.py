@@ -28,7 +28,7 @@ from pandas_dptree.output.doubtful_tables import (
 from pandas_dptree.output.empty_tables import FEWEST, Totals, may_be_noise
 from pandas_dptree.output.html_page import check_title
 from pandas_dptree.output.pages.page import PageOptions, page
-from pandas_dptree.output.plots import plot_cumulative
+from pandas_dptree.output.pictures.cumulative import plot_cumulative
 from pandas_dptree.output.table_digest import Keeper, alteration, state_digest
 
 if TYPE_CHECKING:
