@@ -7,14 +7,12 @@ import os
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 from pandas_dptree.errors import did_you_mean, listed, quote
 from pandas_dptree.ingest.files.records import open_records
 from pandas_dptree.ledger.releases import prepared_releases
-from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.programmes.budgets import budget_of
 from pandas_dptree.programmes.hierarchies import Levels, levels_of, nested
 from pandas_dptree.programmes.pages import page_of
@@ -31,7 +29,7 @@ from pandas_dptree.programmes.programme import (
     Table,
 )
 from pandas_dptree.programmes.released import Released
-from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of, typed
+from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of, spent_by, typed
 
 __all__ = ["checked"]
 
@@ -119,7 +117,7 @@ def _tables(
     targets = [
         sketch.name for sketch in sketches if sketch.share is None and not even and sketch.name in found
     ]
-    spent = [_spent(table, budget.loss) for table in found.values()]
+    spent = [spent_by(table, budget.loss) for table in found.values()]
     if targets and len(found) == len(sections):
         limit = {name: typed(number) for name, number in budget.loss.to_dict().items()}
         cap = limit["epsilon" if budget.loss.rho is None else "rho"]
@@ -130,12 +128,6 @@ def _tables(
             hint = "allow larger errors, lower the shares of other tables, or raise the budget."
             problems.add(("tables", targets[-1], "target"), fact, hint)
     return found
-
-
-def _spent(table: Table, budget: PrivacyLoss) -> tuple[Fraction, Fraction]:
-    """Return what a table spends of a budget, in its currency."""
-    losses = table.plan.losses
-    return losses.in_rho if budget.rho is not None else losses.in_epsilon or losses.in_rho
 
 
 # Sources --------------------------------------------------------------------------------------------------

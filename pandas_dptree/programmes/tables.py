@@ -22,7 +22,7 @@ from pandas_dptree.programmes.problems import Problem, Problems, Section
 from pandas_dptree.programmes.programme import Hierarchy, Table
 from pandas_dptree.verbs import plans
 
-__all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of", "typed"]
+__all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of", "spent_by", "typed"]
 
 _OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     verb: tuple(name for name in options if name not in (*LOSS, *UNIT))
@@ -265,6 +265,12 @@ def loss_of(sketch: Sketch, budget: PrivacyLoss, n_tables: int, *, even: bool) -
         return None
     parts = {name: float_within(typed(whole) * share) for name, whole in budget.to_dict().items()}
     return PrivacyLoss(**parts)
+
+
+def spent_by(table: Table, budget: PrivacyLoss) -> tuple[Fraction, Fraction]:
+    """Return what a table spends of a budget, in its currency, and the delta."""
+    losses = table.plan.losses
+    return losses.in_rho if budget.rho is not None else losses.in_epsilon or losses.in_rho
 
 
 # Plans ----------------------------------------------------------------------------------------------------

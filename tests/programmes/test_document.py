@@ -80,3 +80,19 @@ def test_without_periods(tmp_path):
             call()
     with pytest.raises(dpt.ProgrammeError, match="lacks each"):
         once.check("2025-03")
+
+
+def test_the_errors_of_means(programme):
+    """A mean of 500 rows in the middle of the bounds has the stated error; one of too few rows is blank."""
+    keys = programme.check("2025-03").hierarchies["place"].domain.keys(3)
+    plan = programme.check("2025-03").tables["care"].plan
+    places = keys.iloc[[0] * 500 + [-1] * 100]
+    records = places.assign(person=range(600), age=50, cost=250.0)
+    table = plan.release(records)
+    [line] = [line for line in programme.describe("2025-03").splitlines() if "Means of fewer" in line]
+    stated = dict(part.split() for part in line.partition("rows: ")[2].partition(". ")[0].split(", "))
+    rows = table[table["level"].eq("district")].set_index("district")
+    for column, error in stated.items():
+        assert rows.loc["Mill", f"{column}_std_error"] == pytest.approx(float(error), rel=0.2)
+    least = int(line.split("fewer than about ")[1].split()[0])
+    assert 100 < least < 500 and rows["cost"].isna().tolist() == [False, True]
