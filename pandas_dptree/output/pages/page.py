@@ -193,7 +193,7 @@ def page_of_one(
         title = texts.fill("page.title", columns=named, levels=levels) if released.keys else named
     head = Head(title, date, publisher, notes, True)
     *pictures, kind = default_kinds(table)
-    items = [{"table": "", "as": picture} for picture in pictures if columns is None]
+    items: list[dict[str, Any]] = [{"table": "", "as": picture} for picture in pictures if columns is None]
     items += [{"table": "", "as": kind, "columns": columns, "max_rows": max_rows}]
     return Page(whole_page(setting, items, head, ledger, interactive=interactive))
 

@@ -41,7 +41,6 @@ def test_pages_begin_with_an_icicle_where_areas_can_show_the_table(counts):
     assert fits_an_icicle(counts)
     assert dpt.page({"visits": counts}, title="T").html.count("<svg") == 1
     assert counts.dp.to_html().count("<svg") == 1
-    one = counts[counts["level"].isin(["total", "region"])].dropna(axis=1, how="all")
     negative = counts.assign(count=counts["count"] - 50)
     missing = counts.assign(count=counts["count"].astype(float).where(counts["count"] > 0))
     for table in (negative, missing, counts.iloc[5:]):
