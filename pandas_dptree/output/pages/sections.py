@@ -21,8 +21,10 @@ from typing import Any, Final
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, quote
+from pandas_dptree.output.pages.changes import changes
 from pandas_dptree.output.pages.distributions import distributions, is_distribution
 from pandas_dptree.output.pages.icicle import fits_an_icicle, icicle
+from pandas_dptree.output.pages.largest import combine, top
 from pandas_dptree.output.pages.levels import levels
 from pandas_dptree.output.pages.private_keys import private_keys
 from pandas_dptree.output.pages.proportions import proportions
@@ -36,6 +38,9 @@ SECTIONS: Final[dict[str, Callable[..., list[Section]]]] = {
     "levels": levels,
     "icicle": icicle,
     "proportions": proportions,
+    "change": changes,
+    "top": top,
+    "combine": combine,
     "private_keys": private_keys,
     "distribution": distributions,
     "quantiles": quantiles,

@@ -195,7 +195,6 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "change.head.percent": "In per cent",
     "change.head.interval": "{share} interval",
     "change.head.beyond": "Beyond noise?",
-    "change.head.drawn": "From {least} to {most} per cent",
     "change.yes": "yes",
     "change.no": "no",
     "top.heading": "{table}: the largest",
