@@ -12,7 +12,7 @@ from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output import files
-from pandas_dptree.output.derived import proportions as derived_proportions
+from pandas_dptree.output.derived import areas, changes, largest, proportions, reliability
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.pages.levels import MAX_ROWS
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
-_OF_RELEASED_TABLES: Final = ("domain", "level", "plot", "proportions", "to_file", "to_html")
+_OF_RELEASED_TABLES: Final = (
+    "change_from", "combine", "domain", "level", "plot", "proportions", "reliability", "to_file", "to_html",
+    "top",
+)  # fmt: skip
 
 
 class DataFrameAccessor:
@@ -59,8 +62,11 @@ class DataFrameAccessor:
     plan_means = method(record_plans.plan_means)
     plan_agg = method(record_plans.plan_agg)
     plan_distribution = method(record_plans.plan_distribution)
-
-    proportions = method(derived_proportions.proportions)
+    proportions = method(proportions.proportions)
+    change_from = method(changes.change_from)
+    combine = method(areas.combine)
+    top = method(largest.top)
+    reliability = method(reliability.reliability)
 
     @takes(*RUNNING)
     def release(self, plan: Plan[Any], **options: Unpack[Running]) -> Any:
