@@ -12,13 +12,13 @@ from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output import files
-from pandas_dptree.output.derived import proportions as derived_proportions
+from pandas_dptree.output.derived import areas, changes, largest, proportions, reliability
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.pages.levels import MAX_ROWS
 from pandas_dptree.output.pages.page import PageOptions, page_of_one
-from pandas_dptree.output.plots import ReleasedPlots
-from pandas_dptree.output.workbooks import Layout
+from pandas_dptree.output.pictures.released_plots import ReleasedPlots
+from pandas_dptree.output.sheets import Layout
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Running, takes
 from pandas_dptree.signatures import public
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
-_OF_RELEASED_TABLES: Final = ("domain", "level", "plot", "proportions", "to_file", "to_html")
+_OF_RELEASED_TABLES: Final = (
+    "change_from", "combine", "domain", "level", "plot", "proportions", "reliability", "to_file", "to_html",
+    "top",
+)  # fmt: skip
 
 
 class DataFrameAccessor:
@@ -59,8 +62,11 @@ class DataFrameAccessor:
     plan_means = method(record_plans.plan_means)
     plan_agg = method(record_plans.plan_agg)
     plan_distribution = method(record_plans.plan_distribution)
-
-    proportions = method(derived_proportions.proportions)
+    proportions = method(proportions.proportions)
+    change_from = method(changes.change_from)
+    combine = method(areas.combine)
+    top = method(largest.top)
+    reliability = method(reliability.reliability)
 
     @takes(*RUNNING)
     def release(self, plan: Plan[Any], **options: Unpack[Running]) -> Any:

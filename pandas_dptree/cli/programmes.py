@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pandas_dptree.errors import ArgumentError, visible
 from pandas_dptree.programmes.describing import described, refusal_of
 from pandas_dptree.programmes.document import Programme
 from pandas_dptree.programmes.problems import ProgrammeError
-from pandas_dptree.programmes.programme import Period
+from pandas_dptree.programmes.programme import Checked, Period
 from pandas_dptree.programmes.running import run_period
 
 __all__ = ["add_options", "run"]
@@ -43,28 +44,41 @@ def add_options(command: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check a programme for all periods that are asked for, and then run it for each, or describe it."""
+    """Run a programme for all periods that are asked for, or describe it.
+
+    All that are named are checked before the first is run. Of those that are due, the first that fails is
+    the last.
+    """
+    act = _describe if arguments.dry_run else partial(_run, allow_repeat=arguments.allow_repeat)
     try:
         programme = Programme.from_file(arguments.programme)
-        checked = [programme.check(period) for period in _periods(programme, arguments)]
+        periods = _periods(programme, arguments)
+        checked: Iterable[Checked] = map(programme.check, periods)
+        statuses = [act(each) for each in (checked if arguments.due else list(checked))]
     except ProgrammeError as error:
         print(visible(error, lines=True), file=sys.stderr)
         return Status.ARGUMENTS
     except ArgumentError as error:
-        if error.argument != "period":
+        if error.argument not in ("period", "first"):
             raise
         flag = "--for" if arguments.period is not None else "--for or --due"
         print(f"dptree: {visible(str(error).replace('`period`', flag), lines=True)}", file=sys.stderr)
         return Status.ARGUMENTS
-    if arguments.dry_run:
-        print("\n\n".join(map(described, checked)) or "Nothing is due.")
-        refusals = [error for error in map(refusal_of, checked) if error is not None]
-        return status_of(refusals[0]) if refusals else Status.DONE
-    for each in checked:
-        print(visible(run_period(each, allow_repeat=arguments.allow_repeat), lines=True))
-    if not checked:
+    if not periods:
         print("Nothing is due.")
+    return max(statuses, default=Status.DONE)
+
+
+def _run(checked: Checked, *, allow_repeat: Sequence[str]) -> int:
+    print(visible(run_period(checked, allow_repeat=allow_repeat), lines=True))
     return Status.DONE
+
+
+def _describe(checked: Checked) -> int:
+    """Print what a run would do; the status is that of a run that the account would refuse."""
+    print(described(checked), end="\n\n")
+    refusal = refusal_of(checked)
+    return Status.DONE if refusal is None else status_of(refusal)
 
 
 def _periods(programme: Programme, arguments: argparse.Namespace) -> Sequence[Period | str | None]:

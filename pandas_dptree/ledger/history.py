@@ -17,7 +17,7 @@ from pandas_dptree.ledger.amounts import Amount, Balance
 from pandas_dptree.ledger.entries import Terms
 from pandas_dptree.ledger.store import FORMAT, WHOLE
 from pandas_dptree.ledger.transactions import left_of
-from pandas_dptree.output.plots import axes_of_size
+from pandas_dptree.output.pictures.figures import axes_of_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -95,8 +95,8 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
         raise ArgumentError(
             "released",
             f"is a table of a distribution: it has rows by {quote(parts[0])} within each group.",
-            hint="use table.to_html() of pandas for a page, Distribution.plot on what release_distribution "
-            "returned, and for its keys the domain that it was released with.",
+            hint="use dpt.page for quantiles, table.to_html() of pandas for other tables, Distribution.plot "
+            "on what release_distribution returned, and for its keys the domain that it was released with.",
         )
     return keys, values
 
@@ -117,7 +117,7 @@ def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], li
             "released",
             "is not a released table: it lacks the column `level`, or values with a standard error.",
             hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level. "
-            "For a distribution of all records, which has no levels, use table.to_html() of pandas.",
+            "For a distribution of all records, which has no levels, use Distribution.to_html.",
         )
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]

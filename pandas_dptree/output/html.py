@@ -31,7 +31,7 @@ def element(tag: str, *children: Child, **attributes: str | float | bool | None)
         for name, value in attributes.items()
         if value is not None and value is not False
     )
-    if tag in _WITHOUT_END:
+    if tag in _WITHOUT_END and not children:
         return Markup(f"<{tag}{opened}/>")
     inner = "".join(
         each if isinstance(each, Markup) else escape(clean(each), quote=False) for each in _flat(children)

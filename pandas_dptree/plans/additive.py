@@ -21,7 +21,7 @@ from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.frames import check_names
-from pandas_dptree.output.plots import plot_level_errors
+from pandas_dptree.output.pictures.plan_errors import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.planning.area_shares import sums_of_squares
 from pandas_dptree.planning.split import SPLITS

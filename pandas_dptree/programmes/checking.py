@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
+import re
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
 from pandas_dptree.errors import did_you_mean, listed, quote
 from pandas_dptree.ingest.files.records import open_records
-from pandas_dptree.ledger.accounts import Account
-from pandas_dptree.ledger.amounts import exact_cap
-from pandas_dptree.ledger.book import Ledger
 from pandas_dptree.ledger.releases import prepared_releases
-from pandas_dptree.privacy.loss import PrivacyLoss, float_within
+from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.programmes.budgets import budget_of
 from pandas_dptree.programmes.hierarchies import Levels, levels_of, nested
 from pandas_dptree.programmes.pages import page_of
+from pandas_dptree.programmes.periods import period_of
 from pandas_dptree.programmes.placeholders import NO_PLACEHOLDER, Placeholder
 from pandas_dptree.programmes.problems import NONE, Problem, Problems, ProgrammeError, Section
 from pandas_dptree.programmes.programme import (
@@ -32,13 +31,15 @@ from pandas_dptree.programmes.programme import (
     Source,
     Table,
 )
-from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of
+from pandas_dptree.programmes.released import Released
+from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of, spent_by, typed
 
 __all__ = ["checked"]
 
 FORMAT: Final = "dptree 1"
 
 _ENGINES: Final = ("polars", "duckdb", "pyarrow", "dask", "spark")
+_PACKAGES: Final = {"parquet": "pyarrow", "xlsx": "openpyxl", "zarr": "zarr"}
 _KINDS: Final = ("parquet", "csv", "xlsx", "html", "zarr")
 
 
@@ -49,35 +50,39 @@ def checked(
     placeholder = Placeholder(period)
     whole = Section(problems, (), dict(document))
     _check_head(whole, placeholder)
-    budget, account = _budget(whole, placeholder, folder)
+    budget, account = budget_of(whole, placeholder, folder)
     levels = {
         name: levels_of(name, section, folder, placeholder) for name, section in whole.sections("hierarchies")
     }
     sources = dict(whole.sections("sources"))
-    for section in sources.values():
+    for name, section in sources.items():
+        _check_name(section, name)
         _check_source(section, placeholder)
     if not sources:
         whole.add("sources", NONE, 'add [sources.visits] with files = "visits.parquet".')
+    _check_units(sources)
     sections = dict(whole.sections("tables"))
     sketches = {
         name: sketch_of(name, section, list(sources), levels, folder) for name, section in sections.items()
     }
+    for name, section in sections.items():
+        _check_name(section, name)
     if not sections:
         whole.add("tables", NONE, 'add [tables.visits] with verb = "counts".')
     of = "the programme" if budget is None else budget.loss.in_words
-    check_shares(problems, list(sketches.values()), list(sections.values()), of)
+    check_shares(problems, list(sections.values()), of)
     outputs = _outputs(whole, placeholder, folder)
-    page = page_of(whole, sections, levels, placeholder)
+    notes: list[Problem] = []
+    page = page_of(whole, sections, levels, placeholder, notes)
     whole.finish()
     if "each" in whole.meant:
         problems.found[:] = [each for each in problems.found if NO_PLACEHOLDER not in each.fact]
-    notes: list[Problem] = []
     usable = [each for each in sketches.values() if each is not None]
     tables = {} if budget is None else _tables(usable, sections, sources, budget, problems, notes)
-    found = {
-        name: _source(name, section, usable, tables, levels, folder, placeholder)
-        for name, section in sources.items()
-    }
+    found = {name: _source(name, each, usable, folder, placeholder) for name, each in sources.items()}
+    if budget is None or not Released(document, folder).has(period):  # else nothing will be read
+        for name, section in sources.items():
+            _check_columns(section, found[name], [each for each in tables.values() if each.source == name])
     if problems.found:
         in_order = sorted(problems.found, key=lambda each: each.line or 0)
         raise ProgrammeError("The programme" if path is None else path.name, in_order)
@@ -89,105 +94,23 @@ def checked(
     )  # fmt: skip
 
 
+def _check_name(section: Section, name: str) -> None:
+    """Check a name of a source or table, which becomes that of a file."""
+    if not re.fullmatch(r"\w[\w-]*", name):
+        section.add(None, "has a name with other characters than letters, digits, - and _.", "rename it.")
+
+
 def _check_head(whole: Section, placeholder: Placeholder) -> None:
     """Check what stands above the first table; `Programme` has read ``each`` and ``first``."""
     stated = whole.need("format", "a text", f'write format = "{FORMAT}" in the first line.')
     if stated not in (None, FORMAT):
         whole.add("format", f"is unknown: {quote(stated)}.", f'this version reads "{FORMAT}".')
-    whole.rest(["each", "first"])
+    whole.rest(["each"])
+    first = whole.take("first", "a text")
+    if first is not None and placeholder.period is not None:
+        with whole.problems.catching(("first",), {}):
+            period_of(placeholder.period.unit, first)
     placeholder.check(whole, "title", whole.take("title", "a text"))
-
-
-# The budget -----------------------------------------------------------------------------------------------
-
-
-def _budget(whole: Section, placeholder: Placeholder, folder: Path) -> tuple[Budget | None, Account | None]:
-    """Read the budget, and open the account."""
-    section = Section(whole.problems, ("budget",), whole.take("budget", "a table", {}))
-    before = len(section.problems.found)
-    ledger, name, part, note = (section.take(key, "a text") for key in ("ledger", "account", "part", "note"))
-    placeholder.check(section, "note", note)
-    account = None
-    if ledger is None:
-        for key in ("account", "part", "note"):
-            if key in section.entries:
-                section.add(key, "has no meaning without ledger.", 'add ledger = "budget.sqlite".')
-    else:
-        for key, example in (("account", '"patients"'), ("note", placeholder.example)):
-            if key not in section.entries:
-                section.add(None, f"lacks {key}, which a ledger needs.", f"for example {key} = {example}.")
-        if note is not None and placeholder.period is not None and placeholder.fill_before(note) is None:
-            fact = "is the same in every period, so that the ledger refuses the second one."
-            section.add("note", fact, f"for example note = {placeholder.example}.")
-        account = _account(section, folder / ledger, name, part)
-    loss = _loss(section, account)
-    section.finish()
-    if loss is None or len(section.problems.found) > before:
-        return None, account
-    budget = Budget(
-        loss=loss,
-        ledger=None if ledger is None else folder / ledger,
-        account=name,
-        part=part,
-        note=None if note is None else placeholder.fill(note),
-        note_before=None if note is None else placeholder.fill_before(note),
-    )
-    return budget, account
-
-
-def _account(section: Section, path: Path, name: str | None, part: str | None) -> Account | None:
-    """Open an account of a ledger."""
-    account: Account | None = None
-    ledger: Ledger | None = None
-    with section.problems.catching((*section.path, "ledger")):
-        ledger = Ledger.open(path)
-    if ledger is not None and name is not None:
-        with section.problems.catching(section.path, {"account": "account", "part": "part"}):
-            account = ledger[name] if part is None else ledger[name].part(part)
-    return account
-
-
-def _loss(section: Section, account: Account | None) -> PrivacyLoss | None:
-    """Return the whole loss: as numbers, or as a part of the cap of an account."""
-    stated = {key: section.take(key, "a number or a text") for key in ("epsilon", "delta", "rho")}
-    given = {key: value for key, value in stated.items() if value is not None}
-    if "epsilon" not in section.entries and "rho" not in section.entries:
-        section.add(
-            None, "lacks epsilon or rho.", "for example rho = 0.02, or epsilon = 1.0 and delta = 1e-6."
-        )
-        return None
-    for key, value in given.items():
-        if isinstance(value, str):
-            share = _part_of_cap(section, key, value, account)
-            if share is None:
-                return None
-            given[key] = share
-    loss: PrivacyLoss | None = None
-    with section.problems.catching(section.path, {key: key for key in given}):
-        loss = PrivacyLoss(**given)
-    return loss
-
-
-def _part_of_cap(section: Section, key: str, text: str, account: Account | None) -> float | None:
-    """Read ``"cap/12"``: the part of the account's cap, rounded down."""
-    word, _, number = text.partition("/")
-    if (
-        word.strip() != "cap"
-        or not number.strip().isascii()
-        or not number.strip().isdigit()
-        or not int(number)
-    ):
-        fact = f"must be a number, or a part of the account's cap, not {quote(text)}."
-        section.add(key, fact, f'for example {key} = 0.02, or {key} = "cap/12".')
-    elif "ledger" not in section.entries:
-        section.add(key, "is a part of the cap of an account, and there is none.", "name ledger and account.")
-    elif account is not None:
-        cap, whole = account.cap.to_dict(), exact_cap(account.cap)
-        if key in cap:
-            return float_within((whole.delta if key == "delta" else whole.loss) / int(number))
-        section.add(key, f"is not what the account adds up, whose cap is {account.cap.in_words}.",
-                    f'for example {next(iter(cap))} = "{text}".')  # fmt: skip
-    return None
 
 
 # Tables ---------------------------------------------------------------------------------------------------
@@ -212,12 +135,12 @@ def _tables(
     targets = [
         sketch.name for sketch in sketches if sketch.share is None and not even and sketch.name in found
     ]
-    spent = [_spent(table, budget.loss) for table in found.values()]
+    spent = [spent_by(table, budget.loss) for table in found.values()]
     if targets and len(found) == len(sections):
-        limit = budget.loss.exact
-        cap = limit.rho if budget.loss.rho is not None else limit.epsilon
+        limit = {name: typed(number) for name, number in budget.loss.to_dict().items()}
+        cap = limit["epsilon" if budget.loss.rho is None else "rho"]
         total = sum(loss for loss, _ in spent)
-        if cap is not None and (total > cap or sum(delta for _, delta in spent) > limit.delta):
+        if total > cap or sum(delta for _, delta in spent) > limit.get("delta", 0):
             whole = budget.loss.in_words
             fact = f"the tables together need {float(total):.3g}, more than the budget of {whole}."
             hint = "allow larger errors, lower the shares of other tables, or raise the budget."
@@ -225,18 +148,12 @@ def _tables(
     return found
 
 
-def _spent(table: Table, budget: PrivacyLoss) -> tuple[Fraction, Fraction]:
-    """Return what a table spends of a budget, in its currency."""
-    losses = table.plan.losses
-    return losses.in_rho if budget.rho is not None else losses.in_epsilon or losses.in_rho
-
-
 # Sources --------------------------------------------------------------------------------------------------
 
 
 def _unit(section: Section) -> dict[str, Any]:
     """Return whom a source protects, as plans take it."""
-    unit = section.entries.get("privacy_unit")
+    unit = ROWS if section.entries.get("each_row") else section.entries.get("privacy_unit")
     most = section.entries.get("max_contributions")
     given = {"privacy_unit": unit, "max_contributions": most, "neighbors": section.entries.get("neighbors")}
     return {key: value for key, value in given.items() if value is not None}
@@ -260,6 +177,9 @@ def _check_source(section: Section, placeholder: Placeholder) -> None:
         section.add("table", "has no meaning without database.", "leave it out.")
     section.choose("engine", _ENGINES)
     section.take("privacy_unit", "a text")
+    if bool(section.take("each_row", "true or false", False)) == ("privacy_unit" in section.entries):
+        hint = 'for example privacy_unit = "person"; or each_row = true, if each row is a unit of its own.'
+        section.add(None, "lacks privacy_unit, the column that identifies whom to protect.", hint)
     most = section.take("max_contributions", "a whole number")
     if "privacy_unit" in section.entries and "max_contributions" not in section.entries:
         fact = "lacks max_contributions, how many rows of one unit are kept."
@@ -293,6 +213,15 @@ def _check_source(section: Section, placeholder: Placeholder) -> None:
     section.finish()
 
 
+def _check_units(sources: Mapping[str, Section]) -> None:
+    """Note sources that protect others than the first does: their losses do not add up to one."""
+    for each in list(sources.values())[1:]:
+        first = next(iter(sources.values()))
+        if any(each.entries.get(key) != first.entries.get(key) for key in ("privacy_unit", "neighbors")):
+            fact = f"protects others than the source {first.path[-1]}, and one budget is of one kind of unit."
+            each.add(None, fact, "write a programme for each, with an account of its own.")
+
+
 def _texts(given: Any) -> list[str]:
     return [given] if isinstance(given, str) else given or []
 
@@ -305,17 +234,16 @@ def _zone(name: str) -> zoneinfo.ZoneInfo | None:
 
 
 def _source(
-    name: str, section: Section, sketches: Sequence[Sketch], tables: Mapping[str, Table],
-    levels: Mapping[str, Levels | None], folder: Path, placeholder: Placeholder,
-) -> Source:  # fmt: skip
-    """Make a source, and compare it with the types of its columns, which are all that is read of it."""
+    name: str, section: Section, sketches: Sequence[Sketch], folder: Path, placeholder: Placeholder
+) -> Source:
+    """Return a source, with the columns that tables read of it."""
     values = section.entries
     used = [column for each in sketches if each.source == name for column in each.columns]
     unit = values.get("privacy_unit")
     during = _during(section, sketches, placeholder)
     own = [each for each in (unit, during.column if during else None) if isinstance(each, str)]
     given = values.get("files") or values.get("database")
-    source = Source(
+    return Source(
         name=name,
         files=tuple(
             os.fspath(folder / placeholder.fill(each)) for each in _texts(given) if isinstance(each, str)
@@ -329,9 +257,6 @@ def _source(
         neighbors=values.get("neighbors", "add_remove"),
         columns=tuple(dict.fromkeys([*used, *own])),
     )
-    if not any(problem.path[:2] == section.path for problem in section.problems.found):
-        _check_columns(section, source, [each for each in tables.values() if each.source == name])
-    return source
 
 
 def _during(section: Section, sketches: Sequence[Sketch], placeholder: Placeholder) -> During | None:
@@ -359,6 +284,8 @@ def _during(section: Section, sketches: Sequence[Sketch], placeholder: Placehold
 
 def _check_columns(section: Section, source: Source, tables: Sequence[Table]) -> None:
     """Compare the columns that tables need with those of the files, or with the types that are stated."""
+    if any(problem.path[:2] == section.path for problem in section.problems.found):
+        return
     if source.types is not None:
         missing = [column for column in source.columns if column not in source.types]
         if missing:
@@ -399,6 +326,10 @@ def _outputs(whole: Section, placeholder: Placeholder, folder: Path) -> Outputs 
         if kind not in _KINDS:
             hint = f"{did_you_mean([kind], _KINDS)}choose some of {', '.join(_KINDS)}."
             section.add("write", f"{quote(kind)} is unknown.", hint)
+        elif (package := _PACKAGES.get(kind)) and importlib.util.find_spec(package) is None:
+            section.add(
+                "write", f"{kind} needs {package}, which is not installed.", f"pip install {package}."
+            )
     section.finish()
     if where is None:
         return None

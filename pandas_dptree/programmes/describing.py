@@ -19,6 +19,7 @@ from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.means import blank_below, mean_error
 from pandas_dptree.programmes.problems import Problem
 from pandas_dptree.programmes.programme import Checked, Source, Table
+from pandas_dptree.programmes.tables import spent_by
 
 __all__ = ["described", "refusal_of"]
 
@@ -125,7 +126,7 @@ def _errors(table: Table) -> Iterator[str]:
         least = max(blank_below(part, count) for part in columns.values())
         level = plan.level_names[-1]
         yield (
-            f"standard error in a {level} with {_ROWS} rows: {errors}. Means of fewer than about "
+            f"standard error in {_one(level)} with {_ROWS} rows: {errors}. Means of fewer than about "
             f"{math.ceil(least):,} rows are left blank."
         )
     elif isinstance(plan, JointPlan):
@@ -146,6 +147,11 @@ def _errors(table: Table) -> Iterator[str]:
         yield plan.headline.partition(":")[2].strip() + "."
 
 
+def _one(level: Hashable) -> str:
+    """Name one node of a level: a clinic, an area."""
+    return f"{'an' if str(level)[:1].lower() in 'aeio' else 'a'} {level}"
+
+
 def _short(error: float) -> str:
     """Format an error with one decimal, or a small one with two digits."""
     return f"{error:,.1f}" if error >= 1 else f"{error:.2g}"
@@ -162,7 +168,8 @@ def _by_level(plan: AdditivePlan) -> str:
 def _together(checked: Checked) -> str:
     """Say what all tables spend, and whom the sources protect."""
     budget = checked.budget.loss
-    spent = sum((_amount(table, budget.rho is not None) for table in checked.tables.values()), Fraction(0))
+    parts = [spent_by(table, budget) for table in checked.tables.values()]
+    spent, delta = (sum(each, Fraction(0)) for each in zip(*parts, strict=True))
     name, whole = ("rho", budget.rho) if budget.rho is not None else ("epsilon", budget.epsilon)
     assert whole is not None
     share = (
@@ -170,14 +177,9 @@ def _together(checked: Checked) -> str:
         if math.isclose(float(spent), whole, rel_tol=1e-9)
         else f"of a budget of {whole:g}"
     )
-    delta = f" and delta {budget.delta:g}" if budget.delta else ""
+    with_delta = f" and delta {float(delta):.6g}" if delta else ""
     units = "; ".join(dict.fromkeys(map(_protects, checked.sources.values())))
-    return f"Together {name} {float(spent):.6g}{delta} ({share}), protecting {units}."
-
-
-def _amount(table: Table, in_rho: bool) -> Fraction:
-    losses = table.plan.losses
-    return losses.in_rho[0] if in_rho else (losses.in_epsilon or losses.in_rho)[0]
+    return f"Together {name} {float(spent):.6g}{with_delta} ({share}), protecting {units}."
 
 
 def _protects(source: Source) -> str:
@@ -227,10 +229,9 @@ def refusal_of(checked: Checked) -> LedgerError | None:
 
 def _balance(checked: Checked, account: Account, plans: Mapping[Hashable, object]) -> str:
     """Say what is left now and after a run, and how many more runs fit."""
-    in_rho = account.cap.rho is not None
-    name, cap = ("rho", account.cap.rho) if in_rho else ("epsilon", account.cap.epsilon)
+    name, cap = next(iter(account.cap.to_dict().items()))
     left = account.remaining.amount
-    spent = sum((_amount(checked.tables[str(each)], in_rho) for each in plans), Fraction(0))
+    spent = sum((spent_by(checked.tables[str(each)], account.cap)[0] for each in plans), Fraction(0))
     after = left.loss - spent
     text = f"now left {float(left.loss):.6g} of {name} {cap:g}    after this run {float(after):.6g}"
     if not spent or len(plans) < len(checked.tables):
@@ -276,7 +277,7 @@ def _class_notes(checked: Checked) -> Iterator[Problem]:
         coarser = f'down_to = "{plan.level_names[-2]}", or ' if len(plan.level_names) > 2 else ""
         yield Problem(
             (), table.line,
-            f"at a standard error of {error:.3g}, a {level} needs {least['E']:,} rows to be of class E or "
-            f"better and {least['A']:,} to be of class A.",
+            f"at a standard error of {error:.3g}, {_one(level)} needs {least['E']:,} rows to be of class E "
+            f"or better and {least['A']:,} to be of class A.",
             f"{coarser}a larger share.",
         )  # fmt: skip

@@ -33,7 +33,6 @@ _DERIVED: Final[Mapping[str, Callable[..., Any]]] = {
     "prefixes": prefixes,
     "quadtree": quadtree,
 }
-_LEVELS_IN: Final = {"calendar": "units", "prefixes": "chars", "cut": "levels", "mapping": "by"}
 _FORMS: Final = ("by", *_DERIVED)
 
 
@@ -47,8 +46,6 @@ class Levels:
         Of its levels, from the coarsest, the private ones last.
     aliases : mapping
         What a programme may write instead, such as ``hour`` for ``time_hour``.
-    columns : mapping of str to columns
-        The columns of the records that are read for each plain level; for derived levels under "".
     places : frame or None
         The public keys of plain levels, and perhaps a column of structural zeros, `zeros`.
     derived : function or None
@@ -190,11 +187,8 @@ def _derived(name: str, form: str, section: Section, folder: Path, placeholder: 
     with section.problems.catching(path, {key: key for key in given} | {"units": "levels"}):
         levels = make(**given)
         names = _named(levels)
-        aliases = (
-            dict(zip(given["units"], names, strict=True))
-            if form == "calendar" and isinstance(given["units"], list)
-            else {}
-        )
+        column = f"{given.get('column')}_"
+        aliases = {name.removeprefix(column): name for name in names if name.startswith(column)}
         labels = _labels(section, names, folder)
         return Levels(
             name=name, names=names, aliases=aliases, places=None, zeros=None, private=(),

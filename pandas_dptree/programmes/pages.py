@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pandas_dptree.errors import did_you_mean, quote
+from pandas_dptree.output.pages.sections import SECTIONS
 from pandas_dptree.programmes.hierarchies import Levels
 from pandas_dptree.programmes.placeholders import Placeholder
-from pandas_dptree.programmes.problems import Section
+from pandas_dptree.programmes.problems import Problem, Section
 from pandas_dptree.programmes.programme import PageOptions
 
 __all__ = ["page_of"]
 
-_KINDS: Final = ("levels", "icicle", "proportions", "change", "heatmap", "top")
+_KINDS: Final = tuple(dict.fromkeys([*SECTIONS, "icicle", "change", "heatmap", "top"]))
+_VERBS: Final = {"combine": "combine", "reliability": "reliability", "blank": "reliability"}
 _RELIABILITY: Final = ("statcan", "abs", "none")
 
 
@@ -22,8 +25,9 @@ def page_of(
     tables: Mapping[str, Section],
     levels: Mapping[str, Levels | None],
     placeholder: Placeholder,
+    notes: list[Problem],
 ) -> PageOptions:
-    """Read the page; note what is wrong."""
+    """Read the page; note what is wrong, and add to the `notes` what is not shown."""
     section = Section(whole.problems, ("page",), whole.take("page", "a table", {}))
     title = section.take("title", "a text", whole.take("title", "a text", "Released tables"))
     placeholder.check(section, "title", section.entries.get("title") and title)
@@ -54,6 +58,11 @@ def page_of(
         interactive=section.take("interactive", "true or false", False),
     )
     section.finish()
+    for key in ("combine", "reliability", "blank"):
+        if key in section.entries:
+            path = ("page", key)
+            fact = "is checked, and not shown: pages of this version have no place for it."
+            notes.append(Problem(path, whole.problems.line(path), fact, f"use table.dp.{_VERBS[key]}."))
     return options
 
 
@@ -77,9 +86,23 @@ def _check_entry(
     if kind is not None and kind not in _KINDS:
         hint = f"{did_you_mean([kind], _KINDS)}choose one of {', '.join(_KINDS)}."
         section.add("show", f"{where}: as = {quote(kind)} is unknown.", hint)
+    takes = _entries_of(kind)
+    for name in entry:
+        if takes is not None and name not in takes:
+            hint = f"{did_you_mean([name], takes)}its keys are {', '.join(takes)}."
+            section.add("show", f"{where} has the unknown key {quote(name)}.", hint)
     before = entry.get("before")
     if before is not None and before not in tables:
         section.add("show", f"{where}: before is no table.", f"the tables are {', '.join(tables)}.")
+
+
+def _entries_of(kind: Any) -> list[str] | None:
+    """Return the keys that an entry of a kind may have; None if they are not known."""
+    if not isinstance(kind, str) or kind not in SECTIONS:
+        return None
+    parameters = inspect.signature(SECTIONS[kind]).parameters.values()
+    options = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    return list(dict.fromkeys(["table", "tables", "as", *options]))
 
 
 def _combine(section: Section, levels: Mapping[str, Levels | None]) -> Mapping[str, Any]:

@@ -16,13 +16,13 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.targets import within
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import DISTRIBUTION, JOINT, LOSS, PLAN, SUMS, UNIT
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, float_within
 from pandas_dptree.programmes.hierarchies import Levels, nested
 from pandas_dptree.programmes.problems import Problem, Problems, Section
 from pandas_dptree.programmes.programme import Hierarchy, Table
 from pandas_dptree.verbs import plans
 
-__all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of"]
+__all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of", "spent_by", "typed"]
 
 _OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     verb: tuple(name for name in options if name not in (*LOSS, *UNIT))
@@ -97,7 +97,7 @@ def sketch_of(
         return None
     hierarchy = _hierarchy(section, levels, needed=verb != "distribution")
     values = _values(section, verb)
-    options = {key: value for key, value in section.rest(_OPTIONS[verb]).items()}
+    options = section.rest(_OPTIONS[verb])
     parts = _parts(section)
     aliases = {alias: full for part in parts for alias, full in _aliases(levels.get(part))}
     for key in _BY_LEVEL:
@@ -112,7 +112,7 @@ def sketch_of(
         return None
     return Sketch(
         name=name, section=section, verb=verb, source=source, parts=parts, hierarchy=hierarchy,
-        options=options, values=values, share=None if share is None else _typed(share),
+        options=options, values=values, share=None if share is None else typed(share),
     )  # fmt: skip
 
 
@@ -197,14 +197,7 @@ def _read_options(options: dict[str, Any], names: Sequence[str], folder: Path) -
     if isinstance(options.get("known"), str):
         options["known"] = read_known(folder / options["known"], names)
     if isinstance(options.get("mechanism"), dict):
-        wrong = set(options["mechanism"]) - {
-            "alpha",
-            "threshold",
-            "failure_probability",
-            "calibration",
-            "clip",
-        }
-        if wrong or "alpha" not in options["mechanism"]:
+        if "alpha" not in options["mechanism"]:
             raise ArgumentError(
                 "mechanism", "must be a text, or a table with alpha.", hint="for example { alpha = 0.25 }."
             )
@@ -227,13 +220,11 @@ def _target(level: str, given: Any) -> Any:
 # Losses ---------------------------------------------------------------------------------------------------
 
 
-def check_shares(
-    problems: Problems, sketches: Sequence[Sketch | None], sections: Sequence[Section], of: str
-) -> None:
+def check_shares(problems: Problems, sections: Sequence[Section], of: str) -> None:
     """Note tables without a share, and shares that add up to more than the budget `of`."""
     stated = {each.path: each.entries.get("share") for each in sections}
     numbers = {p: s for p, s in stated.items() if isinstance(s, int | float) and not isinstance(s, bool)}
-    total = sum(map(_typed, numbers.values()), Fraction(0))
+    total = sum(map(typed, numbers.values()), Fraction(0))
     if total > 1:
         where = [f"{'.'.join((*path, 'share'))}{_at(problems.line((*path, 'share')))}" for path in numbers]
         problems.add(
@@ -249,9 +240,9 @@ def check_shares(
             each.add(None, "lacks a share of the budget.", hint)
 
 
-def _typed(share: float) -> Fraction:
-    """Return a share exactly as it is written."""
-    return Fraction(repr(share))
+def typed(number: float) -> Fraction:
+    """Return a number exactly as it is written."""
+    return Fraction(repr(number))
 
 
 def _at(line: int | None) -> str:
@@ -261,7 +252,16 @@ def _at(line: int | None) -> str:
 def loss_of(sketch: Sketch, budget: PrivacyLoss, n_tables: int, *, even: bool) -> PrivacyLoss | None:
     """Return what a table may spend; None if its target decides."""
     share = Fraction(1, n_tables) if even else sketch.share
-    return None if share is None else budget.part(share)
+    if share is None:
+        return None
+    parts = {name: float_within(typed(whole) * share) for name, whole in budget.to_dict().items()}
+    return PrivacyLoss(**parts)
+
+
+def spent_by(table: Table, budget: PrivacyLoss) -> tuple[Fraction, Fraction]:
+    """Return what a table spends of a budget, in its currency, and the delta."""
+    losses = table.plan.losses
+    return losses.in_rho if budget.rho is not None else losses.in_epsilon or losses.in_rho
 
 
 # Plans ----------------------------------------------------------------------------------------------------

@@ -42,6 +42,18 @@ def test_a_run_and_another(file, capsys):
     assert "released. A run makes the outputs again, and charges nothing." in capsys.readouterr().out
 
 
+def test_what_is_due_up_to_the_first_failure(file, capsys):
+    """May has no records; what was released needs none."""
+    assert main(["run", str(file), "--for", "2025-03"]) == 0
+    (file.parent / "visits" / "2025-03.parquet").unlink()
+    assert main(["run", str(file), "--for", "2025-03"]) == 0
+    capsys.readouterr()
+    assert main(["run", str(file), "--due"]) == 2
+    printed = capsys.readouterr()
+    assert "2025-04" in printed.out and "visits/2025-05.parquet" in printed.err
+    assert charges(file) == 6
+
+
 def test_an_edited_plan_is_refused(file, capsys):
     assert main(["run", str(file), "--for", "2025-03"]) == 0
     file.write_text(file.read_text().replace("bins = 100", "bins = 101"))

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree.output.pictures.boxes import STRENGTHS, boxes_of, strength_of
 from pandas_dptree.output.released import Released
 from tests.helpers_cases import each
 from tests.helpers_output import paths
@@ -94,8 +95,10 @@ def test_errors_of_all_sizes(counts, error):
     table = counts.head(44).assign(std_error=error)
     table.dp.plot.levels(n=2)
     table.dp.to_html()
-    pytest.importorskip("plotly")
-    assert table.dp.plot.icicle().data[0].marker.colors[0] == (0 if error else -3)
+    released = Released.of(table)
+    shown = released.shown()
+    (first, *_) = boxes_of(released, shown, 620)
+    assert strength_of(shown, first) == STRENGTHS[-1 if error else 0][1]
 
 
 def test_a_branch_keeps_its_order(counts):

@@ -28,7 +28,7 @@ from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.output.table_digest import state_digest, stated_digest, table_digest
 
-__all__ = ["Estimates", "Quantity", "level_of", "quantity_of", "with_linear"]
+__all__ = ["Estimates", "Quantity", "check_whole", "level_of", "quantity_of", "with_linear"]
 
 _WHOLE_TABLE = "use the table as it was released or read by dpt.read_file, and select rows of the result."
 _LINEAR = 'release with keep=["linear"]; for a table that a ledger keeps, use ledger.table(n, linear=True).'
@@ -52,7 +52,17 @@ class Quantity:
         return self.consistency in ("linear", "none") or (self.signed and self.consistency == "nonnegative")
 
 
-def quantity_of(table: pd.DataFrame, column: Hashable) -> Quantity:
+def check_whole(table: pd.DataFrame, argument: str) -> None:
+    """Refuse a table with other values than the digest that it states is of."""
+    if stated_digest(table) not in (None, table_digest(table)):
+        raise ArgumentError(
+            argument,
+            "is not the whole table as it was released: rows or columns were selected, moved or changed.",
+            hint=_WHOLE_TABLE,
+        )
+
+
+def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released") -> Quantity:
     """Read what a table states about a column; refuse tables that state no noise of estimates by trees."""
     stated = provenance_of(table)
     own = stated.get("quantities", {}).get(str(column), {})
@@ -60,7 +70,7 @@ def quantity_of(table: pd.DataFrame, column: Hashable) -> Quantity:
     mechanism, scales = stated.get("mechanism"), stated.get("noise_scale")
     if not stated:
         raise ArgumentError(
-            "released",
+            argument,
             'states no noise: it has no attrs["dp"].',
             hint="many operations on frames lose attrs, and so do most files: " + _WHOLE_TABLE,
         )
@@ -71,7 +81,7 @@ def quantity_of(table: pd.DataFrame, column: Hashable) -> Quantity:
             else "is not of additive noise on a public hierarchy: its errors have no covariances"
         )
         raise ArgumentError(
-            "released", f"{why}.", hint="release counts of public keys, or read its bounds row by row."
+            argument, f"{why}.", hint="release counts of public keys, or read its bounds row by row."
         )
     bounds = stated.get("bounds")
     return Quantity(
@@ -103,11 +113,14 @@ class Estimates:
     noise: Sequence[FloatArray]
 
     @classmethod
-    def of(cls, table: pd.DataFrame, column: Hashable | None, *, argument: str = "released") -> Estimates:
+    def of(
+        cls, table: pd.DataFrame, column: Hashable | None, *, argument: str = "released",
+        released: Released | None = None,
+    ) -> Estimates:  # fmt: skip
         """Read a released table; refuse, with the reason, one without what derived numbers need."""
-        released = Released.of(table)
+        released = Released.of(table) if released is None else released
         shown = released.shown(column, argument="column")
-        quantity = quantity_of(table, shown.name)
+        quantity = quantity_of(table, shown.name, argument)
         if quantity.shown not in ("count", "sum"):
             raise ArgumentError(
                 "column",
@@ -115,12 +128,7 @@ class Estimates:
                 "table does not show.",
                 hint='release the sum and the count with tree_agg and keep=["linear"].',
             )
-        if stated_digest(table) not in (None, table_digest(table)):
-            raise ArgumentError(
-                argument,
-                "is not the whole table as it was released: rows or columns were selected, moved or changed.",
-                hint=_WHOLE_TABLE,
-            )
+        check_whole(table, argument)
         prefix = prefix_of(None if shown.name == "count" else shown.name)
         if f"{prefix}linear" in table:
             linear = table[f"{prefix}linear"].to_numpy(dtype=np.float64)
@@ -153,6 +161,11 @@ class Estimates:
                 hint=_WHOLE_TABLE,
             )
         return found
+
+    @property
+    def least(self) -> float:
+        """The least that a node can hold."""
+        return -np.inf if self.quantity.signed else 0.0
 
     @property
     def combined(self) -> bool:

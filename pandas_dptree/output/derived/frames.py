@@ -10,7 +10,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.output.released import Released, provenance_of
 
-__all__ = ["check_confidence", "derived_frame"]
+__all__ = ["check_confidence", "derived_frame", "describe", "source_of"]
 
 
 def derived_frame(released: Released, columns: Mapping[Hashable, Any], **attrs: Any) -> pd.DataFrame:
@@ -28,10 +28,14 @@ def derived_frame(released: Released, columns: Mapping[Hashable, Any], **attrs: 
 
 def describe(frame: pd.DataFrame, released: Released, **attrs: Any) -> pd.DataFrame:
     """Let a frame say what it is, and which release it was computed from; return it."""
-    stated = provenance_of(released.table)
-    source = {name: stated[name] for name in ("digest", "table_digest") if name in stated}
-    frame.attrs["dp_derived"] = {**attrs, "of": source}
+    frame.attrs["dp_derived"] = {**attrs, "release": source_of(released)}
     return frame
+
+
+def source_of(released: Released) -> dict[str, str]:
+    """Return the digests of a table and of its plan, as it states them."""
+    stated = provenance_of(released.table)
+    return {name: stated[name] for name in ("digest", "table_digest") if name in stated}
 
 
 def check_confidence(confidence: float) -> None:

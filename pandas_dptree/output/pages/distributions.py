@@ -107,7 +107,7 @@ def _section(
     group = "" if table.groups is None else _group_name(page, table.groups)
     size = texts.fill("distribution.total", n=page.format.whole(total), group=group or texts["level.total"])
     body = [note(size), element("div", figure, element("div", tables), class_="pair")]
-    heading = page.labels.name(name) if name != "table" else column
+    heading = page.labels.name(name) if name else column
     return Section(heading, Markup("".join(filter(None, body))))
 
 

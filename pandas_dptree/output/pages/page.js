@@ -122,7 +122,7 @@
     }
   };
   for (const { table, runs } of tables) {
-    const heads = all("thead tr:last-child > th[scope=col]", table);
+    const heads = all("thead:not(.sr) tr:last-child > th[scope=col]", table);
     for (const head of heads) {
       if (!head.textContent.trim() || head.querySelector(".axis")) continue;
       const button = make("button", { type: "button" }, ...head.childNodes);

@@ -41,7 +41,7 @@ class Setting:
     provenances: Mapping[str, Mapping[str, Any]]
     texts: Texts
     labels: Labels
-    _views: dict[Any, View] = field(default_factory=dict, init=False, repr=False)
+    _views: dict[tuple[str, str], View] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def format(self) -> Format:
@@ -63,7 +63,7 @@ class Setting:
 
     def view(self, name: str, columns: Hashable | list[Hashable] | None = None) -> View:
         """Read a table with levels, once for all sections."""
-        chosen = (name, tuple(columns) if isinstance(columns, list) else columns)
+        chosen = (name, repr(columns))
         if chosen not in self._views:
             self._views[chosen] = self._read(name, columns)
         return self._views[chosen]

@@ -108,15 +108,12 @@ def listed_sections(sections: Sequence[Section], texts: Texts) -> tuple[Markup, 
     return element("main", made, id="main"), contents
 
 
-def document(title: str, body: Child, texts: Texts, *, interactive: bool = False, style: str = "") -> str:
+def document(
+    title: str, body: Child, texts: Texts, *, interactive: bool = False, origin: str | None = None
+) -> str:
     """Return a self-contained document; with `interactive`, its script, and nothing else, may run."""
     script = element("script", Markup(packaged("page.js"))) if interactive else None
-    footer = "\n".join(
-        [
-            f'@page{{@bottom-left{{content:"{_in_css(title[:90])}"}}}}',
-            style,
-        ]
-    )
+    footer = f'@page{{@bottom-left{{content:"{_in_css(title[:90])}"}}}}'
     styles = packaged("page.css") + packaged("interactive.css") * interactive
     head = element(
         "head",
@@ -127,7 +124,7 @@ def document(title: str, body: Child, texts: Texts, *, interactive: bool = False
         element("style", Markup(styles + footer)),
     )
     words = script_words(texts) if interactive else None
-    made = f"{texts.fill('page.made', version=__version__)} {texts['page.origin']}"
+    made = f"{texts.fill('page.made', version=__version__)} {origin or texts['page.origin']}"
     skip = element("a", texts["page.skip"], href="#main", class_="skip")
     content = element("body", skip, body, element("footer", element("p", made)), script, data_words=words)
     return f"<!DOCTYPE html>\n{element('html', head, content, lang=texts.language)}\n"

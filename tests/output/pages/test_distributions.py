@@ -123,3 +123,14 @@ def test_a_table_of_quantiles_is_shown_like_its_distribution(by_region):
 def test_what_does_not_fit_is_refused(item, told, by_region, counts):
     with pytest.raises(ArgumentError, match=told):
         dpt.page({"age": by_region, "counts": counts}, title="Ages", show=[item])
+
+
+def test_a_distribution_has_a_page_of_its_own(by_region, tmp_path):
+    page = by_region.to_html(title="Ages", ranges=[(0, 65)], quantiles=[0.5])
+    tree = html5lib.parse(page, namespaceHTMLElements=False)
+    assert tree.findtext(".//h1") == "Ages" and headings(tree) == ["Age", "Age by region"]
+    assert len(rows_of(tree, "Age: counts of ranges")) == len(rows_of(tree, "Age: shares below")) == 1
+    assert by_region.to_html(tmp_path / "ages.html", title="Ages", ranges=[(0, 65)], quantiles=[0.5]) is None
+    assert (tmp_path / "ages.html").read_text("utf-8") == page
+    with pytest.raises(ArgumentError, match="`title` must be text"):
+        by_region.to_html(title=3)

@@ -45,17 +45,14 @@ def levels_drawn():
 @case
 def icicles_drawn():
     tables = {"counts": counts(**COUNTS), "sums": sums("age", bounds=(0, 100), **PURE)}
-    figures = {name: table.dp.plot.icicle() for name, table in tables.items()}
-    return {
-        name: {
-            "labels": list(figure.data[0].labels),
-            "parents": list(figure.data[0].parents),
-            "values": np.asarray(figure.data[0].values),
-            "texts": [list(each) for each in figure.data[0].customdata],
-            "shades": np.asarray(figure.data[0].marker.colors, dtype=float),
+    drawn = {}
+    for name, table in tables.items():
+        axes = table.dp.plot.icicle()
+        drawn[name] = {
+            "boxes": np.array([each.get_bbox().bounds for each in axes.patches]),
+            "texts": [each.get_text() for each in [*axes.figure.texts, *axes.texts]],
         }
-        for name, figure in figures.items()
-    }
+    return drawn
 
 
 def _cells(page: str) -> list[list[str]]:

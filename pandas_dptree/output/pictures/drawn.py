@@ -15,7 +15,7 @@ from pandas_dptree.estimation.intervals import error_half_widths
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.released import Released, Shown
 
-__all__ = ["Drawn", "at_once", "choose", "kind_of"]
+__all__ = ["Drawn", "at_once", "choose", "kind_of", "places_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def choose(released: Released, size: FloatArray, numbers: FloatArray, n: int) ->
     chosen = []
     for depth, (name, rows) in zip(np.unique(released.depth).tolist(), released.levels, strict=True):
         present = rows[~np.isnan(numbers[rows])]
-        keys = [_places(released.table[key].iloc[present]) for key in released.keys[:depth]]
+        keys = [places_of(released.table[key].iloc[present]) for key in released.keys[:depth]]
         places = keys[-1] if keys else None
         if places is None:
             order = np.argsort(-size[present], kind="stable")
@@ -132,7 +132,7 @@ def _planned(table: pd.DataFrame) -> Mapping[str, int]:
         return {}
 
 
-def _places(keys: pd.Series) -> npt.NDArray[Any] | None:
+def places_of(keys: pd.Series) -> npt.NDArray[Any] | None:
     """Number keys by their own order: of time, of intervals, or of an ordered categorical; None without."""
     kind = keys.dtype.categories.dtype if isinstance(keys.dtype, pd.CategoricalDtype) else keys.dtype
     known = keys.dropna()

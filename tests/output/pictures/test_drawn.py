@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.output.drawn import at_once, choose
+from pandas_dptree.output.pictures.drawn import at_once, choose
 from pandas_dptree.output.released import Released, provenance_of
 from tests.helpers_cases import each
 from tests.helpers_random import rng
@@ -43,10 +43,10 @@ def test_months_are_drawn_in_a_row(visits, clinics):
     first = table.loc[table["level"] == "region", "region"].iloc[0]
     months = [f"2024-{month:02d}, {first}" for month in range(1, 13)]
     years = [f"2024, {first}", f"2025, {first}"]
-    assert [label.get_text() for label in axes[3].get_yticklabels()] == months
-    assert [label.get_text() for label in axes[2].get_yticklabels()][:2] == years
-    assert "the first 12 of 144" in axes[3].get_title(loc="left")
-    assert "\n" not in axes[3].get_xlabel()  # nothing was chosen by its size
+    assert [label.get_text() for label in axes[2].get_yticklabels()] == months
+    assert [label.get_text() for label in axes[1].get_yticklabels()][:2] == years
+    assert "the first 12 of 144" in axes[2].get_title(loc="left")
+    assert "\n" not in axes[2].get_xlabel()  # nothing was chosen by its size
     assert drawn(table[::-1])[0].startswith("2024-01")
 
 

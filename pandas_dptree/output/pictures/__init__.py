@@ -1,0 +1,1 @@
+"""Pictures of released tables, distributions and plans."""
