@@ -68,7 +68,9 @@ class Released:
                 hint=f"keep rows with one of the levels {listed([ROOT, *keys])}.",
             )
         released = cls(table, keys, columns, depth.astype(np.int64))
-        if len(np.unique(np.column_stack([depth, released.groups]), axis=0)) < len(table):
+        own = np.column_stack([np.zeros(len(table), dtype=np.int64), released.groups])
+        node = depth * (len(table) + 1) + own[np.arange(len(table)), depth]
+        if pd.Series(node).duplicated().any():
             raise ArgumentError(
                 "released",
                 "has several rows for one node.",

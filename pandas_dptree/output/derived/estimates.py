@@ -113,9 +113,12 @@ class Estimates:
     noise: Sequence[FloatArray]
 
     @classmethod
-    def of(cls, table: pd.DataFrame, column: Hashable | None, *, argument: str = "released") -> Estimates:
+    def of(
+        cls, table: pd.DataFrame, column: Hashable | None, *, argument: str = "released",
+        released: Released | None = None,
+    ) -> Estimates:  # fmt: skip
         """Read a released table; refuse, with the reason, one without what derived numbers need."""
-        released = Released.of(table)
+        released = Released.of(table) if released is None else released
         shown = released.shown(column, argument="column")
         quantity = quantity_of(table, shown.name, argument)
         if quantity.shown not in ("count", "sum"):

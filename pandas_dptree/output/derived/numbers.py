@@ -51,7 +51,7 @@ class Numbers:
                 released, shown.name, "mean", True, 0.0, shown.numbers, shown.numbers, variance, fourth,
                 np.zeros(len(table)),
             )  # fmt: skip
-        found = Estimates.of(table, shown.name, argument=argument)
+        found = Estimates.of(table, shown.name, argument=argument, released=released)
         unit = quantity.unit
         variance, fourth, steps = found.moments
         return cls(

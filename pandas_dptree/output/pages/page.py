@@ -77,7 +77,9 @@ def page(
         tables of the same levels side by side. Without ``"as"``, a table is shown as what it is. Further
         entries are options of the kind: ``"levels"`` takes ``columns``, ``max_rows`` (finest levels beyond
         it are left out, and the page says so; default 5,000) and ``order`` (``"table"``, or ``"value"`` for
-        the largest first). By default all tables, one after the other.
+        the largest first). ``"proportions"`` takes ``of``, ``"change"`` the name of the table ``before``,
+        ``"top"`` takes ``n`` and ``level``, and ``"combine"`` the ``areas``, as the methods of these names
+        do. By default all tables, one after the other.
     date : date or str, optional
         The date of publication, as it is to be printed.
     publisher : str, optional
@@ -192,9 +194,10 @@ def page_of_one(
         levels = texts.joined([shown.inline(key) for key in released.keys])
         title = texts.fill("page.title", columns=named, levels=levels) if released.keys else named
     head = Head(title, date, publisher, notes, True)
-    (kind,) = default_kinds(table)
-    item = {"table": "", "as": kind, "columns": columns, "max_rows": max_rows}
-    return Page(whole_page(setting, [item], head, ledger, interactive=interactive))
+    *pictures, kind = default_kinds(table)
+    items: list[dict[str, Any]] = [{"table": "", "as": picture} for picture in pictures if columns is None]
+    items += [{"table": "", "as": kind, "columns": columns, "max_rows": max_rows}]
+    return Page(whole_page(setting, items, head, ledger, interactive=interactive))
 
 
 def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:

@@ -106,6 +106,14 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "script.unfold": "Unfold all",
     "script.one": "{n} row",
     "script.many": "{n} rows",
+    # The icicle.
+    "icicle.overview": "Overview",
+    "icicle.heading": "{name} at a glance",
+    "icicle.title": "{name} by {levels}: boxes as high as the numbers",
+    "icicle.caption": "From left to right: {levels}. Each box is as high as its number; the paler it is, the "
+    "larger the error is beside it. Hatched boxes are several too small to draw.",
+    "icicle.smaller": "{n} smaller",
+    "icicle.all": "all {n}",
     # Levels.
     "levels.lost": "This page leaves out {levels}, for which the table is too long.",
     "levels.lost.level": "{name} ({size} rows)",
@@ -187,7 +195,6 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "change.head.percent": "In per cent",
     "change.head.interval": "{share} interval",
     "change.head.beyond": "Beyond noise?",
-    "change.head.drawn": "From {least} to {most} per cent",
     "change.yes": "yes",
     "change.no": "no",
     "top.heading": "{table}: the largest",

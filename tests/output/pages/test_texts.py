@@ -54,7 +54,15 @@ def test_a_language_changes_every_fixed_word_of_a_page(language):
     """What is left is data, names of the package, and the letters of reliability."""
     named = {str(number): table for number, table in enumerate(tables())}
     bare = pd.DataFrame(named["0"].to_dict("series"))
-    page = dpt.page({**named, "6": bare}, title="1", language=language)
+    linear = {"by": ["1", "2"], "domain": PLACES, "epsilon": 1.0, "keep": ["linear"], **UNIT}
+    named |= {str(number): PEOPLE.dp.tree_counts(**linear) for number in (7, 8)}
+    show = [{"table": name} for name in named] + [
+        {"table": "7", "as": "proportions", "of": "total"},
+        {"table": "7", "as": "change", "before": "8"},
+        {"table": "7", "as": "top", "level": "1"},
+        {"table": "7", "as": "combine", "areas": {"9": [[10]]}},
+    ]
+    page = dpt.page({**named, "6": bare}, title="1", language=language, show=show)
     tree, _ = text_of(page.html)
     body = tree.find("body")
     shown = " ".join(
