@@ -128,4 +128,5 @@ def test_what_is_cut_off_is_not_listed(folder):
         "tables": {"one": {"verb": "counts", "by": "map", "down_to": "quad_2"}},
         "outputs": {"folder": "out"},
     }
-    assert dpt.Programme.from_dict(document, folder=folder).check().hierarchies["one"].domain.tree.level_sizes == (1, 4, 16)
+    checked = dpt.Programme.from_dict(document, folder=folder).check()
+    assert checked.hierarchies["one"].domain.tree.level_sizes == (1, 4, 16)
