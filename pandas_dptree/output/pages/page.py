@@ -194,9 +194,10 @@ def page_of_one(
         levels = texts.joined([shown.inline(key) for key in released.keys])
         title = texts.fill("page.title", columns=named, levels=levels) if released.keys else named
     head = Head(title, date, publisher, notes, True)
-    (kind,) = default_kinds(table)
-    item = {"table": "", "as": kind, "columns": columns, "max_rows": max_rows}
-    return Page(whole_page(setting, [item], head, ledger, interactive=interactive))
+    *pictures, kind = default_kinds(table)
+    items: list[dict[str, Any]] = [{"table": "", "as": picture} for picture in pictures if columns is None]
+    items += [{"table": "", "as": kind, "columns": columns, "max_rows": max_rows}]
+    return Page(whole_page(setting, items, head, ledger, interactive=interactive))
 
 
 def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:

@@ -23,6 +23,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.output.pages.changes import changes
 from pandas_dptree.output.pages.distributions import distributions, is_distribution
+from pandas_dptree.output.pages.icicle import fits_an_icicle, icicle
 from pandas_dptree.output.pages.largest import combine, top
 from pandas_dptree.output.pages.levels import levels
 from pandas_dptree.output.pages.private_keys import private_keys
@@ -35,6 +36,7 @@ __all__ = ["SECTIONS", "default_kinds", "make_sections"]
 
 SECTIONS: Final[dict[str, Callable[..., list[Section]]]] = {
     "levels": levels,
+    "icicle": icicle,
     "proportions": proportions,
     "change": changes,
     "top": top,
@@ -59,7 +61,7 @@ def default_kinds(table: Any) -> list[str]:
         if fits(table):
             return [kind]
     if isinstance(table, pd.DataFrame):
-        return ["levels"]
+        return ["icicle", "levels"] if fits_an_icicle(table) else ["levels"]
     raise ArgumentError(
         "tables",
         f"has a table that a page cannot show: {kind_of_object(table)}.",
@@ -71,6 +73,8 @@ def make_sections(page: Setting, item: Any) -> list[Section]:
     """Make the sections of one mapping in `show`."""
     options, names = _read(page, item)
     kinds = [options.pop("as")] if "as" in options else default_kinds(page.tables[names[0]])
+    if options or len(names) > 1:  # they are those of the last kind, the table itself
+        kinds = kinds[-1:]
     return [section for kind in kinds for section in _section(page, kind, names, options)]
 
 

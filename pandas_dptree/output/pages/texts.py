@@ -106,6 +106,14 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "script.unfold": "Unfold all",
     "script.one": "{n} row",
     "script.many": "{n} rows",
+    # The icicle.
+    "icicle.overview": "Overview",
+    "icicle.heading": "{name} at a glance",
+    "icicle.title": "{name} by {levels}: boxes as high as the numbers",
+    "icicle.caption": "From left to right: {levels}. Each box is as high as its number; the paler it is, the "
+    "larger the error is beside it. Hatched boxes are several too small to draw.",
+    "icicle.smaller": "{n} smaller",
+    "icicle.all": "all {n}",
     # Levels.
     "levels.lost": "This page leaves out {levels}, for which the table is too long.",
     "levels.lost.level": "{name} ({size} rows)",
@@ -307,6 +315,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "ledger.parts": "Parts",
     "ledger.releases": "Releases",
     "ledger.digests": "Digests (SHA-256)",
+    "ledger.digests.caption": "Digests of each release",
     "ledger.nothing": "Nothing was charged so far.",
     "ledger.again": " (again, after entry {entry})",
     "ledger.unknown": "no output is known",

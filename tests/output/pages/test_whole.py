@@ -56,7 +56,7 @@ def test_labels_name_levels_columns_tables_and_keys(counts):
         "total": "All",
     }
     tree, text = text_of(dpt.page({"v": counts.head(44)}, title="x", labels=labels).html)
-    assert headings(tree)[:2] == ["Area", "District"]
+    assert headings(tree)[:3] == ["Table of visits at a glance", "Area", "District"]
     names = [row[0] for row in rows_of(tree)]
     assert "Old mark" in names and "<b>" in names and "All" in names
     assert "Aldmark" not in text and "Aldercombe" not in text
