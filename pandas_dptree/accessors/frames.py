@@ -18,7 +18,7 @@ from pandas_dptree.output.frames import select_level
 from pandas_dptree.output.pages.levels import MAX_ROWS
 from pandas_dptree.output.pages.page import PageOptions, page_of_one
 from pandas_dptree.output.pictures.released_plots import ReleasedPlots
-from pandas_dptree.output.workbooks import Layout
+from pandas_dptree.output.sheets import Layout
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Running, takes
 from pandas_dptree.signatures import public

@@ -53,8 +53,9 @@ from pandas_dptree.output.column_types import (
     names_as_text,
 )
 from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+from pandas_dptree.output.sheets import LAYOUTS, Layout
 from pandas_dptree.output.table_digest import alteration
-from pandas_dptree.output.workbooks import LAYOUTS, Layout, write_workbook
+from pandas_dptree.output.workbooks import write_workbook
 from pandas_dptree.signatures import public
 
 __all__ = ["TableFile", "check_packages", "description_path", "read_file", "to_file", "write_book"]

@@ -2,61 +2,49 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib
-import itertools
-import math
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree._version import __version__
-from pandas_dptree.errors import ArgumentError, DPTreeError
-from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.atomic_files import write_whole
-from pandas_dptree.output.derived.proportions import proportions
-from pandas_dptree.output.frames import parts_of, prefix_of
-from pandas_dptree.output.html import clean
+from pandas_dptree.output.derived.reliability import KNOWN
 from pandas_dptree.output.protection import objections, statement, undercount
-from pandas_dptree.output.released import REMAINDER, Released, provenance_of, share_of
+from pandas_dptree.output.released import REMAINDER, provenance_of, share_of
+from pandas_dptree.output.sheets import (
+    HEADS,
+    PROPORTION,
+    Cell,
+    Column,
+    Layout,
+    Sheet,
+    sheets_of,
+    titles_of,
+)
 from pandas_dptree.output.table_digest import alteration
 
-__all__ = ["LAYOUTS", "Layout", "write_workbook"]
+__all__ = ["write_workbook"]
 
-Layout = Literal["nested", "levels"]
-LAYOUTS: Final = ("nested", "levels")
 
-_MOST_ROWS: Final = 2**20 - 1
-"""Rows of a sheet below its head."""
-_MOST_COLUMNS: Final = 2**14
-_LONGEST_TEXT: Final = 2**15 - 1
-_LONGEST_NAME: Final = 31
 _DEEPEST_GROUP: Final = 7
 _SHOWN_DEPTH: Final = 2
 """Rows of deeper levels are folded away."""
-_EXACT: Final = 10**15
-"""Spreadsheet programs keep 15 digits of a number."""
 _README: Final = "Read me"
-
-Cell = str | int | float | bool | datetime.datetime | None
 
 
 def write_workbook(
     tables: Mapping[str, pd.DataFrame], path: Path, *, layout: Layout = "nested", replace: bool = True
 ) -> None:
     """Write released tables to one workbook: a sheet that explains them, and a sheet per table or level."""
-    sheets = {name: list(_sheets_of(name, table, layout)) for name, table in tables.items()}
-    titles = _titles([_README, *(sheet.name for each in sheets.values() for sheet in each)])[1:]
-    rest = iter(titles)
-    named = {name: [(next(rest), sheet) for sheet in each] for name, each in sheets.items()}
+    sheets = {name: list(sheets_of(name, table, layout)) for name, table in tables.items()}
+    titles = iter(titles_of([_README, *(sheet.name for each in sheets.values() for sheet in each)])[1:])
+    named = {name: [(next(titles), sheet) for sheet in each] for name, each in sheets.items()}
     book = importlib.import_module("openpyxl").Workbook(write_only=True)
     _write_readme(book, tables, named)
     for title, sheet in (pair for each in named.values() for pair in each):
@@ -64,202 +52,8 @@ def write_workbook(
     write_whole(path, book.save, replace=replace)
 
 
-@dataclass(frozen=True, eq=False)
-class _Column:
-    """A column of a sheet: its head, its cells from top to bottom, and their number format."""
-
-    head: str
-    cells: list[Cell]
-    format: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Sheet:
-    """A table as it is written; rows of a depth are folded under the row of a smaller one before them."""
-
-    name: str
-    columns: list[_Column]
-    depth: IntArray
-
-
-# From tables to sheets.
-
-
-def _sheets_of(name: str, table: pd.DataFrame, layout: Layout) -> Iterator[_Sheet]:
-    """Lay a table out: its rows nested on one sheet, or a sheet per level."""
-    table = _with_derived(table)
-    released = _tree_of(table)
-    if released is None:
-        named = [each for each in table.index.names if each is not None]
-        flat = table.reset_index(named) if named else table
-        yield _sheet(name, flat, np.zeros(len(flat), dtype=np.int64))
-    elif layout == "nested":
-        order = released.nested
-        yield _sheet(name, released.table.iloc[order], released.depth[order], released.keys, folded=True)
-    else:
-        for level, rows in released.levels:
-            keys = released.keys[: released.depth[rows[0]]]
-            below = released.keys[len(keys) :]
-            columns = released.table.iloc[rows].drop(columns=["level", *below])
-            yield _sheet(f"{name} {level}", columns, released.depth[rows], keys)
-
-
-def _with_derived(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the proportions of the parent of the first column, if the table has what they are computed from."""
-    with suppress(DPTreeError):
-        derived = proportions(table)
-        names = {"proportion": _PROPORTION, "std_error": f"{_PROPORTION}, ±"}
-        return table.assign(**{names[each]: derived[each] for each in names})
-    return table
-
-
-def _tree_of(table: pd.DataFrame) -> Released | None:
-    """Read a table as a tree of groups, each of one row or of many bins; None if it has no levels."""
-    try:
-        keys, _, columns = parts_of(table)
-    except DPTreeError:
-        return None
-    depth = pd.Index([ROOT, *keys], dtype=object).get_indexer(pd.Index(table["level"], dtype=object))
-    if not {*keys} <= {*table} or (depth < 0).any() or not len(table):
-        return None
-    return Released(table, keys, columns, depth.astype(np.int64))
-
-
-def _sheet(
-    name: str, table: pd.DataFrame, depth: IntArray, keys: Sequence[Hashable] = (), *, folded: bool = False
-) -> _Sheet:
-    """Make the columns of a sheet; `depth` is the number of keys of each row."""
-    if len(table) > _MOST_ROWS:
-        raise ArgumentError(
-            "released",
-            f"has {len(table):,} rows for one sheet of a workbook, which takes {_MOST_ROWS:,}.",
-            hint='write a .csv or .parquet file, pass layout="levels", or leave out the finest level.',
-        )
-    share = share_of(provenance_of(table))
-    columns = []
-    for each, head in _ordered(table):
-        column = table[each].reset_index(drop=True)
-        if each in keys:
-            own = depth == [*keys].index(each) + 1
-            columns.append(_Column(head, _keys(column, own), "0"))
-        elif isinstance(column.dtype, pd.IntervalDtype):
-            ends = pd.IntervalIndex(column.array)
-            columns += [_column(f"{head} from", pd.Series(ends.left))]
-            columns += [_column(f"{head} below", pd.Series(ends.right))]
-        else:
-            interval = share if head.endswith(("lower", "upper")) else ""
-            columns.append(_column(f"{head} {interval}".strip(), column))
-    if len(columns) > _MOST_COLUMNS:
-        raise ArgumentError(
-            "released",
-            f"has {len(columns):,} columns for a workbook, which takes {_MOST_COLUMNS:,}.",
-            hint="write a .csv or .parquet file.",
-        )
-    return _Sheet(name, columns, depth if folded else np.zeros_like(depth))
-
-
-def _ordered(table: pd.DataFrame) -> Iterator[tuple[Hashable, str]]:
-    """List the columns and their heads; the error and the interval of a value follow it."""
-    values = {
-        each: prefix_of(None if each == "count" else each)
-        for each in table
-        if each == "count" or f"{each}_std_error" in table
-    }
-    companions = {f"{prefix}{kind}" for prefix in values.values() for kind in _HEADS}
-    for each in table:
-        if each in companions:
-            continue
-        yield each, str(each)
-        for kind, head in _HEADS.items():
-            if each in values and f"{values[each]}{kind}" in table:
-                yield f"{values[each]}{kind}", head if each == "count" else f"{each} {head}"
-
-
-_HEADS: Final = {
-    "std_error": "± standard error", "error_bound": "± error bound", "lower": "lower", "upper": "upper"
-}  # fmt: skip
-"""Suffixes of the columns that belong to a value, and their heads."""
-
-
-def _column(head: str, values: pd.Series) -> _Column:
-    """Make a column of numbers, times or texts."""
-    return _Column(head, [_cell(each) for each in values.tolist()], _format(str(head), values))
-
-
-def _keys(keys: pd.Series, own: npt.NDArray[np.bool_]) -> list[Cell]:
-    """Make the cells of a key; where it is missing in rows of its own level, these are remainders."""
-    missing = keys.isna().to_numpy()
-    return [
-        REMAINDER if other else _cell(key)
-        for key, other in zip(keys.tolist(), (own & missing).tolist(), strict=True)
-    ]
-
-
-def _cell(value: Any) -> Cell:
-    """Convert a value to what a spreadsheet holds exactly, or else to text."""
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return value if abs(value) < _EXACT else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
-    if isinstance(value, pd.Timestamp) and value.tzinfo is None and value.year > 1900:
-        return value.floor("us").to_pydatetime()
-    text = clean(str(value)).replace("\t", " ")
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
-
-
-def _format(head: str, values: pd.Series) -> str:
-    """Choose the format of a column: whole numbers, times, shares, or as many decimals as its values need."""
-    if pd.api.types.is_integer_dtype(values.dtype):
-        return "#,##0"
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind == "M":
-        return "yyyy-mm-dd" if (values.dropna() == values.dropna().dt.normalize()).all() else _TIME
-    if not pd.api.types.is_float_dtype(values.dtype):
-        return "General"
-    if head == "cdf" or head.startswith(_PROPORTION):
-        return "0.0 %"
-    sizes = np.abs(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
-    digits = min(max(2 - math.floor(math.log10(np.median(sizes))), 0), 9) if len(sizes) else 0
-    return f"#,##0.{'0' * digits}".rstrip(".")
-
-
-_PROPORTION: Final = "proportion of the level above"
-_TIME: Final = "yyyy-mm-dd hh:mm:ss"
-
-
-# Names of sheets.
-
-
-def _titles(names: Sequence[str]) -> list[str]:
-    """Turn names into names of sheets: valid, at most 31 letters, each once whatever their case."""
-    titles: list[str] = []
-    for name in names:
-        plain = re.sub(r"[\[\]:*?/\\\t\n]", "_", clean(name)).strip(" '") or "Table"
-        plain = "History_" if plain.casefold() == "history" else plain  # reserved by Excel
-        taken = {title.casefold() for title in titles}
-        ends = itertools.chain([""], (f" ({number})" for number in itertools.count(2)))
-        titles.append(
-            next(each for each in (_shortened(plain, end) for end in ends) if each.casefold() not in taken)
-        )
-    return titles
-
-
-def _shortened(name: str, end: str) -> str:
-    """Cut a name so that it has at most 31 UTF-16 units with its end."""
-    while len(f"{name}{end}".encode("utf-16-le")) > 2 * _LONGEST_NAME:
-        name = name[:-1]
-    return f"{name.strip(chr(39) + ' ')}{end}"
-
-
-# Writing.
-
-
 def _write_readme(
-    book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping[str, Sequence[tuple[str, _Sheet]]]
+    book: Any, tables: Mapping[str, pd.DataFrame], sheets: Mapping[str, Sequence[tuple[str, Sheet]]]
 ) -> None:
     """Write the sheet that says what protects each table, and how its numbers are read."""
     sheet = book.create_sheet(_README)
@@ -297,12 +91,12 @@ _ORIGIN: Final = (
 
 def _reading(heads: Collection[str], provenance: Mapping[str, Any]) -> Iterator[str]:
     """Explain the columns of errors."""
-    if any(head.endswith(_HEADS["std_error"]) for head in heads):
+    if any(head.endswith(HEADS["std_error"]) for head in heads):
         yield (
             "± standard error: that of the unbiased estimate, before anything made it whole or "
             "non-negative. The noise moves about two of three values by less than it."
         )
-    if any(head.endswith(_HEADS["error_bound"]) for head in heads):
+    if any(head.endswith(HEADS["error_bound"]) for head in heads):
         failure = provenance.get("failure_probability")
         held = f"with a probability of {1 - failure:.4g}" if isinstance(failure, float) else "nearly always"
         yield f"± error bound: a value is off by no more than this; for a single row that holds {held}."
@@ -313,9 +107,15 @@ def _reading(heads: Collection[str], provenance: Mapping[str, Any]) -> Iterator[
             f"least about {share or 'a stated share'} of all releases. This applies to each interval "
             "separately; in a table of a distribution, to all of a group together."
         )
-    if _PROPORTION in heads:
+    if any(head == "class" or head.endswith(" class") for head in heads):
         yield (
-            f"{_PROPORTION}: the quotient of the numbers shown, and one standard error. It is missing if the "
+            "class: the standard error divided by the value. A below 5 %, B below 10 %, C below 15 %, D "
+            "below 25 %, E below 50 % (use with caution), F from 50 % on and for 0 (too unreliable to be "
+            f"published); {KNOWN} where the value is known."
+        )
+    if PROPORTION in heads:
+        yield (
+            f"{PROPORTION}: the quotient of the numbers shown, and one standard error. It is missing if the "
             "base is too small."
         )
     yield (
@@ -324,7 +124,7 @@ def _reading(heads: Collection[str], provenance: Mapping[str, Any]) -> Iterator[
     )
 
 
-def _write_sheet(book: Any, title: str, sheet: _Sheet) -> None:
+def _write_sheet(book: Any, title: str, sheet: Sheet) -> None:
     """Write the rows of a sheet, folded by depth, below a head that stays and is printed on each page."""
     page = book.create_sheet(title)
     page.freeze_panes, page.print_title_rows = "A2", "1:1"
@@ -360,7 +160,7 @@ def _fold(page: Any, depth: IntArray) -> None:
             )
 
 
-def _width(column: _Column) -> float:
+def _width(column: Column) -> float:
     """Choose the width of a column, in letters, from its first rows."""
     texts = [column.head, *(str(cell) for cell in column.cells[:1000] if isinstance(cell, str))]
     return float(min(max(map(len, texts)) + 3, 50))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
+import re
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time
@@ -13,16 +14,17 @@ from typing import Any, Final
 from pandas_dptree.errors import did_you_mean, listed, quote
 from pandas_dptree.ingest.files.records import open_records
 from pandas_dptree.ledger.releases import prepared_releases
+from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.programmes.budgets import budget_of
-from pandas_dptree.programmes.hierarchies import Levels, levels_of, nested
+from pandas_dptree.programmes.hierarchies import levels_of
 from pandas_dptree.programmes.pages import page_of
+from pandas_dptree.programmes.periods import period_of
 from pandas_dptree.programmes.placeholders import NO_PLACEHOLDER, Placeholder
 from pandas_dptree.programmes.problems import NONE, Problem, Problems, ProgrammeError, Section
 from pandas_dptree.programmes.programme import (
     Budget,
     Checked,
     During,
-    Hierarchy,
     Outputs,
     Period,
     Source,
@@ -36,6 +38,7 @@ __all__ = ["checked"]
 FORMAT: Final = "dptree 1"
 
 _ENGINES: Final = ("polars", "duckdb", "pyarrow", "dask", "spark")
+_PACKAGES: Final = {"parquet": "pyarrow", "xlsx": "openpyxl", "zarr": "zarr"}
 _KINDS: Final = ("parquet", "csv", "xlsx", "html", "zarr")
 
 
@@ -51,24 +54,28 @@ def checked(
         name: levels_of(name, section, folder, placeholder) for name, section in whole.sections("hierarchies")
     }
     sources = dict(whole.sections("sources"))
-    for section in sources.values():
+    for name, section in sources.items():
+        _check_name(section, name)
         _check_source(section, placeholder)
     if not sources:
         whole.add("sources", NONE, 'add [sources.visits] with files = "visits.parquet".')
+    _check_units(sources)
     sections = dict(whole.sections("tables"))
     sketches = {
         name: sketch_of(name, section, list(sources), levels, folder) for name, section in sections.items()
     }
+    for name, section in sections.items():
+        _check_name(section, name)
     if not sections:
         whole.add("tables", NONE, 'add [tables.visits] with verb = "counts".')
     of = "the programme" if budget is None else budget.loss.in_words
-    check_shares(problems, list(sketches.values()), list(sections.values()), of)
+    check_shares(problems, list(sections.values()), of)
     outputs = _outputs(whole, placeholder, folder)
-    page = page_of(whole, sections, levels, placeholder)
+    notes: list[Problem] = []
+    page = page_of(whole, sections, levels, placeholder, notes)
     whole.finish()
     if "each" in whole.meant:
         problems.found[:] = [each for each in problems.found if NO_PLACEHOLDER not in each.fact]
-    notes: list[Problem] = []
     usable = [each for each in sketches.values() if each is not None]
     tables = {} if budget is None else _tables(usable, sections, sources, budget, problems, notes)
     found = {name: _source(name, each, usable, folder, placeholder) for name, each in sources.items()}
@@ -79,11 +86,17 @@ def checked(
         in_order = sorted(problems.found, key=lambda each: each.line or 0)
         raise ProgrammeError("The programme" if path is None else path.name, in_order)
     assert budget is not None and outputs is not None
-    hierarchies = {name: _whole(levels[name]) for name in levels}
+    hierarchies = {each.name: each.hierarchy for each in usable if each.hierarchy is not None}
     return Checked(
         path=path, folder=folder, period=period, budget=budget, sources=found, hierarchies=hierarchies,
         tables=tables, outputs=outputs, page=page, account=account, notes=tuple(notes),
     )  # fmt: skip
+
+
+def _check_name(section: Section, name: str) -> None:
+    """Check a name of a source or table, which becomes that of a file."""
+    if not re.fullmatch(r"\w[\w-]*", name):
+        section.add(None, "has a name with other characters than letters, digits, - and _.", "rename it.")
 
 
 def _check_head(whole: Section, placeholder: Placeholder) -> None:
@@ -91,7 +104,11 @@ def _check_head(whole: Section, placeholder: Placeholder) -> None:
     stated = whole.need("format", "a text", f'write format = "{FORMAT}" in the first line.')
     if stated not in (None, FORMAT):
         whole.add("format", f"is unknown: {quote(stated)}.", f'this version reads "{FORMAT}".')
-    whole.rest(["each", "first"])
+    whole.rest(["each"])
+    first = whole.take("first", "a text")
+    if first is not None and placeholder.period is not None:
+        with whole.problems.catching(("first",), {}):
+            period_of(placeholder.period.unit, first)
     placeholder.check(whole, "title", whole.take("title", "a text"))
 
 
@@ -135,7 +152,7 @@ def _tables(
 
 def _unit(section: Section) -> dict[str, Any]:
     """Return whom a source protects, as plans take it."""
-    unit = section.entries.get("privacy_unit")
+    unit = ROWS if section.entries.get("each_row") else section.entries.get("privacy_unit")
     most = section.entries.get("max_contributions")
     given = {"privacy_unit": unit, "max_contributions": most, "neighbors": section.entries.get("neighbors")}
     return {key: value for key, value in given.items() if value is not None}
@@ -159,6 +176,9 @@ def _check_source(section: Section, placeholder: Placeholder) -> None:
         section.add("table", "has no meaning without database.", "leave it out.")
     section.choose("engine", _ENGINES)
     section.take("privacy_unit", "a text")
+    if bool(section.take("each_row", "true or false", False)) == ("privacy_unit" in section.entries):
+        hint = 'for example privacy_unit = "person"; or each_row = true, if each row is a unit of its own.'
+        section.add(None, "lacks privacy_unit, the column that identifies whom to protect.", hint)
     most = section.take("max_contributions", "a whole number")
     if "privacy_unit" in section.entries and "max_contributions" not in section.entries:
         fact = "lacks max_contributions, how many rows of one unit are kept."
@@ -190,6 +210,15 @@ def _check_source(section: Section, placeholder: Placeholder) -> None:
         fact = "reads the same records in every period."
         section.add(None, fact, f"put {placeholder.example} into files, or add during.")
     section.finish()
+
+
+def _check_units(sources: Mapping[str, Section]) -> None:
+    """Note sources that protect others than the first does: their losses do not add up to one."""
+    for each in list(sources.values())[1:]:
+        first = next(iter(sources.values()))
+        if any(each.entries.get(key) != first.entries.get(key) for key in ("privacy_unit", "neighbors")):
+            fact = f"protects others than the source {first.path[-1]}, and one budget is of one kind of unit."
+            each.add(None, fact, "write a programme for each, with an account of its own.")
 
 
 def _texts(given: Any) -> list[str]:
@@ -296,6 +325,10 @@ def _outputs(whole: Section, placeholder: Placeholder, folder: Path) -> Outputs 
         if kind not in _KINDS:
             hint = f"{did_you_mean([kind], _KINDS)}choose some of {', '.join(_KINDS)}."
             section.add("write", f"{quote(kind)} is unknown.", hint)
+        elif (package := _PACKAGES.get(kind)) and importlib.util.find_spec(package) is None:
+            section.add(
+                "write", f"{kind} needs {package}, which is not installed.", f"pip install {package}."
+            )
     section.finish()
     if where is None:
         return None
@@ -309,9 +342,3 @@ def _outputs(whole: Section, placeholder: Placeholder, folder: Path) -> Outputs 
 
 def _folder_example(placeholder: Placeholder) -> str:
     return '"published"' if placeholder.period is None else f'"published/{{{placeholder.period.unit}}}"'
-
-
-def _whole(levels: Levels | None) -> Hierarchy:
-    """Return a hierarchy with all its levels."""
-    assert levels is not None
-    return nested([levels], len(levels.names), implicit=True)

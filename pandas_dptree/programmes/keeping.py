@@ -30,7 +30,7 @@ from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
 from pandas_dptree.programmes.programme import Budget, Checked
 
-__all__ = ["Earlier", "Shelf", "locked", "shelf_of"]
+__all__ = ["Earlier", "Shelf", "is_saved", "locked", "shelf_of"]
 
 Plans = Mapping[str, Plan[Any]]
 
@@ -208,6 +208,11 @@ class _InFolder(Shelf):
 
 def _released(outputs: Path) -> Path:
     return outputs / ".released"
+
+
+def is_saved(outputs: Path, name: str) -> bool:
+    """Whether a folder of outputs holds a released table of this name, of whatever plan."""
+    return bool(_of_table(outputs, name))
 
 
 def _of_table(outputs: Path, name: str) -> list[Path]:

@@ -10,12 +10,13 @@ from pandas_dptree.errors import did_you_mean, quote
 from pandas_dptree.output.pages.sections import SECTIONS
 from pandas_dptree.programmes.hierarchies import Levels
 from pandas_dptree.programmes.placeholders import Placeholder
-from pandas_dptree.programmes.problems import Section
+from pandas_dptree.programmes.problems import Problem, Section
 from pandas_dptree.programmes.programme import PageOptions
 
 __all__ = ["page_of"]
 
 _KINDS: Final = tuple(dict.fromkeys([*SECTIONS, "icicle", "change", "heatmap", "top"]))
+_VERBS: Final = {"combine": "combine", "reliability": "reliability", "blank": "reliability"}
 _RELIABILITY: Final = ("statcan", "abs", "none")
 
 
@@ -24,8 +25,9 @@ def page_of(
     tables: Mapping[str, Section],
     levels: Mapping[str, Levels | None],
     placeholder: Placeholder,
+    notes: list[Problem],
 ) -> PageOptions:
-    """Read the page; note what is wrong."""
+    """Read the page; note what is wrong, and add to the `notes` what is not shown."""
     section = Section(whole.problems, ("page",), whole.take("page", "a table", {}))
     title = section.take("title", "a text", whole.take("title", "a text", "Released tables"))
     placeholder.check(section, "title", section.entries.get("title") and title)
@@ -56,6 +58,11 @@ def page_of(
         interactive=section.take("interactive", "true or false", False),
     )
     section.finish()
+    for key in ("combine", "reliability", "blank"):
+        if key in section.entries:
+            path = ("page", key)
+            fact = "is checked, and not shown: pages of this version have no place for it."
+            notes.append(Problem(path, whole.problems.line(path), fact, f"use table.dp.{_VERBS[key]}."))
     return options
 
 

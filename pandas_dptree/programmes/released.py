@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from glob import escape
 from pathlib import Path
 from typing import Any
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.ledger.book import Ledger
+from pandas_dptree.programmes.keeping import is_saved
 from pandas_dptree.programmes.periods import period_of
 from pandas_dptree.programmes.placeholders import Placeholder
 from pandas_dptree.programmes.programme import Period
@@ -50,8 +50,8 @@ class Released:
         placeholder = Placeholder(period)
         if self._ledger is not None:
             return set(self._names) <= self._notes.get(placeholder.fill(self._note or ""), set())
-        folder = self._folder / placeholder.fill(self._output) / ".released"
-        return all(any(folder.glob(f"{escape(name)}-*")) for name in self._names)
+        folder = self._folder / placeholder.fill(self._output)
+        return all(is_saved(folder, name) for name in self._names)
 
     def first(self, unit: str) -> Period | None:
         """Return the first period whose note the ledger has."""

@@ -97,7 +97,7 @@ def sketch_of(
         return None
     hierarchy = _hierarchy(section, levels, needed=verb != "distribution")
     values = _values(section, verb)
-    options = {key: value for key, value in section.rest(_OPTIONS[verb]).items()}
+    options = section.rest(_OPTIONS[verb])
     parts = _parts(section)
     aliases = {alias: full for part in parts for alias, full in _aliases(levels.get(part))}
     for key in _BY_LEVEL:
@@ -197,14 +197,7 @@ def _read_options(options: dict[str, Any], names: Sequence[str], folder: Path) -
     if isinstance(options.get("known"), str):
         options["known"] = read_known(folder / options["known"], names)
     if isinstance(options.get("mechanism"), dict):
-        wrong = set(options["mechanism"]) - {
-            "alpha",
-            "threshold",
-            "failure_probability",
-            "calibration",
-            "clip",
-        }
-        if wrong or "alpha" not in options["mechanism"]:
+        if "alpha" not in options["mechanism"]:
             raise ArgumentError(
                 "mechanism", "must be a text, or a table with alpha.", hint="for example { alpha = 0.25 }."
             )
@@ -227,9 +220,7 @@ def _target(level: str, given: Any) -> Any:
 # Losses ---------------------------------------------------------------------------------------------------
 
 
-def check_shares(
-    problems: Problems, sketches: Sequence[Sketch | None], sections: Sequence[Section], of: str
-) -> None:
+def check_shares(problems: Problems, sections: Sequence[Section], of: str) -> None:
     """Note tables without a share, and shares that add up to more than the budget `of`."""
     stated = {each.path: each.entries.get("share") for each in sections}
     numbers = {p: s for p, s in stated.items() if isinstance(s, int | float) and not isinstance(s, bool)}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.output import workbooks
+from pandas_dptree.output import sheets
 from tests.helpers_cases import each
 from tests.helpers_files import stated
 from tests.helpers_random import rng
@@ -72,13 +72,19 @@ def test_numbers_are_kept_and_formatted(small, path):
     counts, means = small
     book = book_of({"visits": counts, "care": means}, path)
     cells = columns_of(book["care"])
-    heads = ["cost", "cost ± standard error", "cost lower 90 %", "cost upper 90 %", "age"]
-    assert list(cells)[2:7] == heads
+    heads = ["cost", "cost ± standard error", "cost lower 90 %", "cost upper 90 %", "cost class", "age"]
+    assert list(cells)[2:8] == heads
     found = sorted(cell.value for cell in cells["cost"] if cell.value is not None)
     assert found == pytest.approx(sorted(means["cost"].dropna()), rel=1e-15)
     assert {cell.number_format for cell in columns_of(book["visits"])["count"]} == {"#,##0"}
     assert {cell.number_format for cell in cells["age"] if cell.value is not None} == {"#,##0.0"}
     assert all(cell.data_type == "n" for cell in cells["count"])
+    for name, head, table, column in (
+        ("visits", "class", counts, "count"),
+        ("care", "age class", means, "age"),
+    ):
+        classes = table.dp.reliability()[column]
+        assert values_of(book[name], head) == classes.astype(object).where(classes.notna(), None).tolist()
 
 
 def test_the_first_sheet_says_what_protects_the_tables(small, path):
@@ -87,7 +93,14 @@ def test_the_first_sheet_says_what_protects_the_tables(small, path):
     text = "\n".join(str(cell.value) for (cell,) in book["Read me"].iter_rows())
     for table in (counts, means):
         assert table.attrs["dp"]["digest"] in text and table.attrs["dp"]["table_digest"] in text
-    for words in ("ε = 1.0", "on the sheet “care”", "protects nobody", "± standard error:", "90 %"):
+    for words in (
+        "ε = 1.0",
+        "on the sheet “care”",
+        "protects nobody",
+        "± standard error:",
+        "90 %",
+        "class: ",
+    ):
         assert words in text
     assert "not the whole released table" not in text
     text = "\n".join(
@@ -114,7 +127,7 @@ def test_a_sheet_per_level(counts, path):
     book = book_of(counts, path, layout="levels")
     assert book.sheetnames[1:] == [f"visits {name}" for name in counts["level"].cat.categories]
     sheet = book["visits district"]
-    assert list(columns_of(sheet)) == ["region", "district", "count", "± standard error"]
+    assert list(columns_of(sheet)) == ["region", "district", "count", "± standard error", "class"]
     assert values_of(sheet, "count") == counts.dp.level("district")["count"].tolist()
     assert all(sheet.row_dimensions[row].outlineLevel == 0 for row in range(1, 9))
 
@@ -197,7 +210,7 @@ def test_values_of_any_type(path, values, shown):
 
 def test_names_of_sheets():
     names = ["Read me", "read ME", "a/b[c]:*?\\", "'x'", "", "History", "n" * 40, "n" * 50, "𝒳" * 20, "\x00"]
-    titles = workbooks._titles(names)
+    titles = sheets.titles_of(names)
     assert titles[:6] == ["Read me", "read ME (2)", "a_b_c_____", "x", "Table", "History_"]
     assert titles[6:8] == ["n" * 31, "n" * 27 + " (2)"] and titles[8] == "𝒳" * 15
     assert len({title.casefold() for title in titles}) == len(names)
@@ -214,14 +227,14 @@ def test_what_is_refused(counts, path, monkeypatch):
             dpt.to_file(tables, path)
     with pytest.raises(dpt.ArgumentError, match="`released` must be a released table, not a dict"):
         dpt.to_file({"a": counts}, path.with_suffix(".csv"))
-    monkeypatch.setattr(workbooks, "_MOST_ROWS", len(counts) - 1)
+    monkeypatch.setattr(sheets, "_MOST_ROWS", len(counts) - 1)
     with pytest.raises(dpt.ArgumentError, match="rows for one sheet of a workbook"):
         dpt.to_file(counts, path)
     assert not list(path.parent.iterdir())
     dpt.to_file(counts, path, layout="levels")
     with pytest.raises(dpt.ArgumentError, match="already exists"):
         dpt.to_file(counts, path, layout="levels", replace=False)
-    monkeypatch.setattr(workbooks, "_MOST_COLUMNS", 3)
+    monkeypatch.setattr(sheets, "_MOST_COLUMNS", 3)
     with pytest.raises(dpt.ArgumentError, match="columns for a workbook"):
         dpt.to_file(counts, path, layout="levels")
 

@@ -56,7 +56,7 @@ def test_the_weblogs_are_right(folder):
     during = checked.sources["logs"].during
     assert (during.column, during.start.isoformat()) == ("time", "2025-03-31T00:00:00+02:00")
     assert (during.end.isoformat(), during.timezone) == ("2025-04-07T00:00:00+02:00", "Europe/Berlin")
-    assert checked.hierarchies["page"].private_keys == ("path",)
+    assert checked.hierarchies["pages"].private_keys == ("path",)
     assert checked.tables["hours"].plan.level_names[1:] == ("time_iso_week", "time_day", "time_hour")
     assert checked.tables["pages"].plan.delta == 7e-8
     hours = checked.tables["hours"].plan.domain.tree.level_sizes
@@ -102,6 +102,11 @@ MISTAKES = [
     ('"visits/{month}.parquet"', '"visits/{month}.txt"', 7, "sources.visits.files", "unknown type", ".parquet"),
     ('"visits/{month}.parquet"', "7", 7, "sources.visits.files", "a list of texts, not the number 7", "for ex"),
     ('privacy_unit = "person"', 'privacy_unit = "persn"', 7, "sources.visits.files", "'persn'", ""),
+    ('privacy_unit = "person"', "", 6, "sources.visits", "lacks privacy_unit", "each_row = true"),
+    ("[tables.visits]", '[tables."../visits"]', 21, "tables.../visits", "other characters", "rename"),
+    ('each = "month"', 'each = "month"\nfirst = "2025"', 5, "first", "no month", "for example"),
+    ("max_contributions = 2", "max_contributions = 2\n[sources.b]\nfiles = 'b/{month}.csv'\neach_row = true", 10,
+     "sources.b", "protects others", "a programme for each"),
     ("max_contributions = 2", 'max_contributions = "2"', 9, "sources.visits.max_contributions", "whole", "write"),
     ("max_contributions = 2", "max_contributions = 0", 9, "sources.visits.max_contributions", "at least 1", "= 2"),
     ("max_contributions = 2", "max_contributions = true", 9, "sources.visits.max_contributions", "true", "write"),

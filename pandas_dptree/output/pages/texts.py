@@ -321,6 +321,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "ledger.parts": "Parts",
     "ledger.releases": "Releases",
     "ledger.digests": "Digests (SHA-256)",
+    "ledger.digests.caption": "Digests of each release",
     "ledger.nothing": "Nothing was charged so far.",
     "ledger.again": " (again, after entry {entry})",
     "ledger.unknown": "no output is known",
