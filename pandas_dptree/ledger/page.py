@@ -128,7 +128,7 @@ def _releases(terms: Terms, charges: Sequence[Charged]) -> Markup:
     folded = element(
         "details",
         element("summary", ENGLISH["ledger.digests"]),
-        _table("ledger.digests", ["entry", "plan", "table", "ledger"], digests),
+        _table("ledger.digests.caption", ["entry", "plan", "table", "ledger"], digests),
     )
     rows = [_release(terms, each) for each in charges]
     return Markup(_table("ledger.releases", heads, rows) + folded)
@@ -184,7 +184,7 @@ def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Child]]) 
         element("caption", ENGLISH[caption]),
         element("thead", head),
         element("tbody", body),
-        class_="key" if caption == "ledger.digests" else "key lines",
+        class_="key" if caption == "ledger.digests.caption" else "key lines",
     )
     return scrolled(made, ENGLISH[caption], ENGLISH)
 

@@ -56,7 +56,7 @@ def test_the_weblogs_are_right(folder):
     during = checked.sources["logs"].during
     assert (during.column, during.start.isoformat()) == ("time", "2025-03-31T00:00:00+02:00")
     assert (during.end.isoformat(), during.timezone) == ("2025-04-07T00:00:00+02:00", "Europe/Berlin")
-    assert checked.hierarchies["page"].private_keys == ("path",)
+    assert checked.hierarchies["pages"].private_keys == ("path",)
     assert checked.tables["hours"].plan.level_names[1:] == ("time_iso_week", "time_day", "time_hour")
     assert checked.tables["pages"].plan.delta == 7e-8
     hours = checked.tables["hours"].plan.domain.tree.level_sizes

@@ -85,7 +85,7 @@ def test_without_periods(tmp_path):
 
 def test_the_errors_of_means(programme):
     """A mean of 500 rows in the middle of the bounds has the stated error; one of too few rows is blank."""
-    keys = programme.check("2025-03").hierarchies["place"].domain.keys(3)
+    keys = programme.check("2025-03").hierarchies["visits"].domain.keys(3)
     plan = programme.check("2025-03").tables["care"].plan
     places = keys.iloc[[0] * 500 + [-1] * 100]
     records = places.assign(person=range(600), age=50, cost=250.0)

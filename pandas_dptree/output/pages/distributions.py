@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -178,7 +178,13 @@ def _said(page: Setting, bins: Bins) -> Callable[[Any], str]:
         digits = exact_decimals(bins.edges)
         return lambda value: page.format.number(float(value), digits)
     if bins.edges.dtype.kind == "m":
-        return lambda value: MISSING if pd.isna(value) else str(pd.Timedelta(value)).removeprefix("0 days ")
+        unit: Literal["s", "ns"] = "s" if np.diff(bins.edges).min() >= np.timedelta64(1, "s") else "ns"
+        return lambda value: _duration(value, unit)
     edges = pd.DatetimeIndex(bins.values_at(np.arange(bins.n_bins + 1)))
     signs = len("2025-01-01") if (edges == edges.normalize()).all() else len("2025-01-01 00:00")
     return lambda value: MISSING if pd.isna(value) else str(pd.Timestamp(value))[:signs]
+
+
+def _duration(value: Any, unit: Literal["s", "ns"]) -> str:
+    """Format a duration to whole units, than which no bin is shorter."""
+    return MISSING if pd.isna(value) else str(pd.Timedelta(value).round(unit)).removeprefix("0 days ")

@@ -121,7 +121,10 @@
       (direction ? [...order].sort(sorted) : order).forEach(row => body.insertBefore(row, after));
     }
   };
-  for (const { table, runs } of tables) {
+  for (const { table } of tables) {
+    const columns = table.closest(".cols"); // the first of the tables in columns has the heads of all
+    const peers = tables.filter(each => each.table === table || (columns && columns.contains(each.table)));
+    const beside = peers.flatMap(({ runs }) => runs);
     const heads = all("thead:not(.sr) tr:last-child > th[scope=col]", table);
     for (const head of heads) {
       if (!head.textContent.trim() || head.querySelector(".axis")) continue;
@@ -132,7 +135,7 @@
         const direction = cycle[cycle.indexOf(head.ariaSort) + 1];
         heads.forEach(each => each.removeAttribute("aria-sort"));
         if (direction) head.setAttribute("aria-sort", direction);
-        sort(runs, head.cellIndex, direction);
+        sort(beside, head.cellIndex, direction);
       };
     }
   }

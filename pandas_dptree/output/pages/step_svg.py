@@ -99,6 +99,8 @@ def _ticks(bins: Bins, said: Callable[[Any], str]) -> list[Markup]:
     if bins.is_time:
         marked = [0, bins.n_bins // 2, bins.n_bins]
         texts, values = list(map(said, bins.values_at(marked))), numbers[marked].tolist()
+        if bins.edges.dtype.kind == "M" and bins.edges[-1] - bins.edges[0] > np.timedelta64(3, "D"):
+            texts = [text[: len("2025-01-01")] for text in texts]
     else:
         step = nice_step(float(numbers[-1] - numbers[0]) / 5)
         first, last = math.ceil(numbers[0] / step - 1e-9), math.floor(numbers[-1] / step + 1e-9)

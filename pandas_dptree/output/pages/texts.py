@@ -116,6 +116,12 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "larger the error is beside it. Hatched boxes are several too small to draw.",
     "icicle.smaller": "{n} smaller",
     "icicle.all": "all {n}",
+    # Heat maps.
+    "heatmap.heading": "{table} by {above} and {below}",
+    "heatmap.caption": "{name}: a line for each {above}, a column for each {below}",
+    "heatmap.told": "The stronger the colour, the larger the number, by its square root. Hatched numbers are "
+    "uncertain: of class E or F.",
+    "heatmap.all": "All",
     # Levels.
     "levels.lost": "This page leaves out {levels}, for which the table is too long.",
     "levels.lost.level": "{name} ({size} rows)",
@@ -317,6 +323,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "ledger.parts": "Parts",
     "ledger.releases": "Releases",
     "ledger.digests": "Digests (SHA-256)",
+    "ledger.digests.caption": "Digests of each release",
     "ledger.nothing": "Nothing was charged so far.",
     "ledger.again": " (again, after entry {entry})",
     "ledger.unknown": "no output is known",
