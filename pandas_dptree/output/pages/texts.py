@@ -75,6 +75,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "page.origin": "This page repeats what its tables say of themselves, which proves nothing.",
     "lede.total": "{name}: {value} ({error}) in all.",
     "lede.total.plain": "{name}: {value} in all.",
+    "lede.mean": "{name}: {value} ({error}) over all.",
+    "lede.mean.plain": "{name}: {value} over all.",
     "lede.levels": "By {levels}.",
     "lede.level": "{name} ({size})",
     "lede.noise": "Random noise was added to the numbers on purpose, so that nobody can tell from them with "
