@@ -117,7 +117,7 @@ def change_from(
         joint_cumulants=independent(
             (now.variance, earlier(then.variance)), (now.fourth, earlier(then.fourth))
         ),
-        bounds=(-np.inf if now.signed else 0.0, np.inf),
+        bounds=(-np.inf if now.bounds[0] < 0 else 0.0, np.inf),
         confidence=confidence,
     )
     lowest, highest = (np.where(np.isnan(linear), np.nan, 100 * (end - 1)) for end in (least, most))

@@ -40,11 +40,16 @@ class Quantity:
 
     shown: str
     unit: float
-    signed: bool
+    bounds: tuple[float, float]
     consistency: str
     fit: str
     scales: Sequence[float | None]
     mechanism: str
+
+    @property
+    def signed(self) -> bool:
+        """Whether values of single records may be negative."""
+        return self.bounds[0] < 0
 
     @property
     def is_linear(self) -> bool:
@@ -83,11 +88,11 @@ def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released
         raise ArgumentError(
             argument, f"{why}.", hint="release counts of public keys, or read its bounds row by row."
         )
-    bounds = stated.get("bounds")
+    low, high = stated.get("bounds", (0.0, np.inf))
     return Quantity(
         shown=stated.get("shown") or ("sum" if "column" in stated else "count"),
         unit=float(stated.get("granularity", 1.0)),
-        signed=isinstance(bounds, list) and bounds[0] < 0,
+        bounds=(low, high),
         consistency=stated["consistency"],
         fit=stated["fit"],
         scales=list(scales.values()),

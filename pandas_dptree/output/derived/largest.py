@@ -88,8 +88,8 @@ def top(
     lower, upper = intervals(
         numbers.linear[rows] / unit,
         half / unit,
-        -np.inf if numbers.signed else 0.0,
-        np.inf,
+        numbers.bounds[0] / unit,
+        numbers.bounds[1] / unit,
         whole=numbers.unit > 0,
         shown=numbers.shown[rows] / unit,
     )

@@ -20,14 +20,14 @@ __all__ = ["Numbers"]
 class Numbers:
     """Numbers and the moments of their errors, row by row, in the column's unit.
 
-    `kind` is "count", "sum" or "mean"; `steps` are those of the noise in each error, and `unit` that of the
-    shown numbers, 0 for means.
+    `kind` is "count", "sum" or "mean"; `bounds` are the least and the most that a number can be; `steps` are
+    those of the noise in each error, and `unit` that of the shown numbers, 0 for means.
     """
 
     released: Released
     column: Hashable
     kind: str
-    signed: bool
+    bounds: tuple[float, float]
     unit: float
     shown: FloatArray
     linear: FloatArray
@@ -48,13 +48,13 @@ class Numbers:
             variance = shown.error**2
             fourth = 3.0 * variance**2 if quantity.mechanism == "laplace" else 0.0 * variance
             return cls(
-                released, shown.name, "mean", True, 0.0, shown.numbers, shown.numbers, variance, fourth,
-                np.zeros(len(table)),
+                released, shown.name, "mean", quantity.bounds, 0.0, shown.numbers, shown.numbers, variance,
+                fourth, np.zeros(len(table)),
             )  # fmt: skip
         found = Estimates.of(table, shown.name, argument=argument, released=released)
         unit = quantity.unit
         variance, fourth, steps = found.moments
         return cls(
-            released, shown.name, quantity.shown, quantity.signed, unit, found.shown * unit,
+            released, shown.name, quantity.shown, (found.least, np.inf), unit, found.shown * unit,
             found.linear * unit, variance * unit**2, fourth * unit**4, steps * unit,
         )  # fmt: skip

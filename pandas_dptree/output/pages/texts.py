@@ -75,6 +75,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "page.origin": "This page repeats what its tables say of themselves, which proves nothing.",
     "lede.total": "{name}: {value} ({error}) in all.",
     "lede.total.plain": "{name}: {value} in all.",
+    "lede.mean": "{name}: {value} ({error}) over all.",
+    "lede.mean.plain": "{name}: {value} over all.",
     "lede.levels": "By {levels}.",
     "lede.level": "{name} ({size})",
     "lede.noise": "Random noise was added to the numbers on purpose, so that nobody can tell from them with "
@@ -114,6 +116,12 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "larger the error is beside it. Hatched boxes are several too small to draw.",
     "icicle.smaller": "{n} smaller",
     "icicle.all": "all {n}",
+    # Heat maps.
+    "heatmap.heading": "{table} by {above} and {below}",
+    "heatmap.caption": "{name}: a line for each {above}, a column for each {below}",
+    "heatmap.told": "The stronger the colour, the larger the number, by its square root. Hatched numbers are "
+    "uncertain: of class E or F.",
+    "heatmap.all": "All",
     # Levels.
     "levels.lost": "This page leaves out {levels}, for which the table is too long.",
     "levels.lost.level": "{name} ({size} rows)",

@@ -168,7 +168,8 @@ def _lede(page: Setting, views: Sequence[View]) -> str:
         if view.root is not None:
             digits = column.digits(np.array([view.root]))
             value, error = column.value(view.root, digits), column.error(view.root, digits)
-            key = "lede.total" if error else "lede.total.plain"
+            kind = "mean" if column.shown.name in view.means else "total"
+            key = f"lede.{kind}" if error else f"lede.{kind}.plain"
             own = view.name and column.shown.name == "count" and not view.labels.has("count")
             name = page.table_name(view.name) if own else column.heading
             told.append(texts.fill(key, name=isolated(name), value=value, error=error))

@@ -1,10 +1,14 @@
 """Proportions: what is divided by what, errors, intervals, and which tables are refused."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree import verify
+from pandas_dptree.output.table_digest import how_altered
 from tests.helpers_derived import DOMAIN, KEYS, NOISES, RECORDS, counts
 from tests.helpers_random import rng
 
@@ -82,6 +86,41 @@ def test_a_ledger_keeps_what_proportions_need(tmp_path):
     sums = RECORDS.dp.tree_sums(KEYS, columns="cost", bounds=(0, 10), **options, note="2", keep=["linear"])
     again = ledger.table(sums.attrs["dp"]["ledger"]["charge"], linear=True)
     pd.testing.assert_frame_equal(again, sums)
+
+
+def test_a_page_knows_a_kept_table_with_its_linear_estimates(tmp_path):
+    ledger = dpt.Ledger.create(tmp_path / "l.sqlite", account="a", epsilon=9.0, privacy_unit=dpt.ROWS)
+    options = {"domain": DOMAIN, "epsilon": 1.0, "privacy_unit": dpt.ROWS, "ledger": ledger["a"]}
+    table = RECORDS.dp.tree_counts(KEYS, **options, note="1")
+    whole = ledger.table(table.attrs["dp"]["ledger"]["charge"], linear=True)
+    assert [how_altered(each, ledger) for each in (whole, table)] == [None, None]
+    assert how_altered(whole) is None
+    assert how_altered(whole.assign(linear=whole["linear"] + 1), ledger) == "changed"
+
+
+def test_linear_estimates_stay_in_plans_files_and_their_checks(tmp_path):
+    plan = dpt.plan(DOMAIN, epsilon=1.0, keep=["linear"])
+    assert plan.digest != dpt.plan(DOMAIN, epsilon=1.0).digest
+    again = dpt.Plan.from_dict(plan.to_dict(), DOMAIN)
+    assert (again.keep, again.digest) == (("linear",), plan.digest)
+    table = plan.release(RECORDS)
+    table.dp.to_file(tmp_path / "t.csv")
+    (tmp_path / "p.json").write_text(json.dumps(plan.to_dict()))
+    assert verify.main([str(tmp_path / "p.json"), str(tmp_path / "t.csv")]) == 0
+    read = dpt.read_file(tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(read.dp.proportions(), table.dp.proportions())
+
+
+def test_several_quantities_have_their_own_estimates():
+    asked = {"n": "count", "paid": dpt.sum("cost", bounds=(0, 10)), "m": dpt.mean("cost", bounds=(0, 10))}
+    table = RECORDS.dp.tree_agg(KEYS, asked, domain=DOMAIN, epsilon=3.0, keep=["linear"], rng=rng(0))
+    assert {"n_linear", "paid_linear"} <= {*table} and "m_linear" not in table
+    for column in ("n", "paid"):
+        shares = table.dp.proportions(of="total", column=column)
+        expected = table[column] / table[column].iloc[0]
+        np.testing.assert_allclose(shares["proportion"], expected)
+    largest = table.dp.top(3, column="m")
+    assert (largest["m_lower"] >= 0).all() and (largest["m_upper"] <= 10).all()
 
 
 REFUSED = {

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from tests.helpers_derived import counts
+from tests.helpers_derived import DOMAIN, KEYS, RECORDS, counts
+from tests.helpers_random import rng
 
 
 def table(*numbers):
@@ -42,3 +43,12 @@ def test_some_rows_are_graded_like_all():
 def test_other_classes_are_refused(classes):
     with pytest.raises(dpt.ArgumentError, match="classes"):
         counts().dp.reliability(classes=classes)
+
+
+def test_error_bounds_have_no_classes():
+    relative = dpt.Multiplicative(alpha=0.25)
+    counted = RECORDS.dp.tree_counts(
+        KEYS, domain=DOMAIN, epsilon=1.0, delta=1e-6, mechanism=relative, rng=rng()
+    )
+    with pytest.raises(dpt.ArgumentError, match="error bounds"):
+        counted.dp.reliability()
