@@ -123,7 +123,7 @@ def _children(released: Released, values: FloatArray) -> dict[int, list[int]]:
     below: dict[int, list[int]] = {row: [] for row in range(-1, len(values))}
     for depth, (_, rows) in zip(np.unique(released.depth).tolist(), released.levels, strict=True):
         places = places_of(released.table[released.keys[depth - 1]].iloc[rows]) if depth else None
-        last = [released.name(row) == REMAINDER for row in rows.tolist()]
+        last = np.array([released.name(row) == REMAINDER for row in rows.tolist()])
         order: IntArray = np.lexsort((-values[rows] if places is None else places, last))
         for row in rows[order].tolist():
             below[int(released.parent[row])].append(row)

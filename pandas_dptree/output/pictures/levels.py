@@ -139,7 +139,7 @@ def _ticked(whiskers: FloatArray | None, n: int, limits: tuple[float, float]) ->
     if whiskers is None:
         return np.zeros(n, dtype=bool)
     dot = _DOT / 72 / _ACROSS * (limits[1] - limits[0])
-    return whiskers.sum(axis=0) < dot
+    return np.asarray(whiskers.sum(axis=0) < dot)
 
 
 def _head(released: Released, shown: Shown, levels: Sequence[Drawn]) -> str:
