@@ -15,6 +15,7 @@ from pandas_dptree.errors import (
     MissingExtraError,
     RepeatedReleaseError,
 )
+from pandas_dptree.hierarchy.areas import combine
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.levels.combine import derived_domain
@@ -31,6 +32,7 @@ from pandas_dptree.mechanisms.multiplicative.sparse_vector import SparseVector
 from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import read_file, to_file
+from pandas_dptree.output.pages.page import Page, page
 from pandas_dptree.planning.targets import relative, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
@@ -45,6 +47,8 @@ from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.secret_check import SecretCheck
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
+from pandas_dptree.programmes.document import Programme
+from pandas_dptree.programmes.problems import ProgrammeError
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
 from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_means, plan_sums
@@ -77,8 +81,11 @@ __all__ = [
     "MissingExtraError",
     "Multiplicative",
     "MultiplicativePlan",
+    "Page",
     "Plan",
     "PrivacyLoss",
+    "Programme",
+    "ProgrammeError",
     "RepeatedReleaseError",
     "Risk",
     "SecretCheck",
@@ -90,6 +97,7 @@ __all__ = [
     "binary",
     "calendar",
     "cdf",
+    "combine",
     "cut",
     "datasets",
     "derived_domain",
@@ -97,6 +105,7 @@ __all__ = [
     "histogram",
     "mapping",
     "mean",
+    "page",
     "plan",
     "plan_agg",
     "plan_distribution",

@@ -1,4 +1,4 @@
-"""Simulated examples: visits to clinics, and taxi trips on a map. All people and places are fictitious.
+"""Simulated examples: visits to clinics and to web pages, and taxi trips. All of them are fictitious.
 
 They are computed on each call from seeded random numbers, so that documentation and tests need no file and no
 network. They have the difficulties of real tables: units of very unequal sizes, units without visits,
@@ -17,7 +17,7 @@ import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, quote
 
-__all__ = ["clinic_visits", "clinics", "taxi_trips"]
+__all__ = ["clinic_visits", "clinics", "taxi_trips", "web_visits"]
 
 
 def __dir__() -> list[str]:
@@ -46,6 +46,9 @@ STREET_KINDS = ["Street", "Road", "Lane", "Square"]
 FIRST_DAY = np.datetime64("2024-01-01", "D")
 N_DAYS = 731  # 2024 and 2025
 AT_HOME = 0.85  # share of visits to a person's usual clinic
+
+SITES = np.array(["www", "shop", "docs"], dtype=object)
+FIRST_WEEK = np.datetime64("2025-03-31")
 
 CITY_KM = 25.6  # length of each side of the map of the city
 # Its quarters: kilometres north and east of the south-western corner, radius, and share of the trips.
@@ -134,12 +137,7 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     >>> visits["person"].nunique()
     1000
     """
-    if isinstance(n_people, bool) or not isinstance(n_people, (int, np.integer)) or n_people < 0:
-        raise ArgumentError(
-            "n_people",
-            f"must be a whole number >= 0, not {quote(n_people)}.",
-            hint="for example clinic_visits(n_people=20_000).",
-        )
+    _check_number("n_people", n_people, "clinic_visits(n_people=20_000)")
     rng = _seeded(seed)
     places, sizes = _clinics_and_sizes()
 
@@ -161,6 +159,67 @@ def clinic_visits(n_people: int = 20_000, seed: int = 0) -> pd.DataFrame:
     visits["age"] = ages[person[order]]
     visits["cost"] = cost[order]
     return visits
+
+
+def web_visits(n_visitors: int = 20_000, seed: int = 0) -> pd.DataFrame:
+    """Simulate the logs of three web sites, one row per page that was opened. All visitors are fictitious.
+
+    A few pages have most of the visits. Many have one visitor alone: drafts, and pages of accounts, whose
+    names should not be published.
+
+    Parameters
+    ----------
+    n_visitors : int, default 20,000
+        Number of visitors. Each opens at least one page, and one in a hundred opens more than forty.
+    seed : int, default 0
+        Seed of the simulation. The same arguments give the same table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The visits in the order of their times, with the columns
+
+        - ``visitor`` (int64): who opened the page, from 1 to `n_visitors`;
+        - ``time`` (datetime64, UTC): in the first two weeks of April 2025;
+        - ``site`` (text): www, shop or docs;
+        - ``path`` (text): the page, such as ``/guide/12``.
+
+    Raises
+    ------
+    ArgumentError
+        If `n_visitors` is not a whole number of at least 0.
+
+    Notes
+    -----
+    **Privacy.** The table is simulated and contains nobody's data. In the examples it represents a secret
+    table, whose privacy unit is ``visitor`` and whose key ``path`` is private.
+
+    Examples
+    --------
+    >>> from pandas_dptree import datasets
+    >>> visits = datasets.web_visits(n_visitors=1000, seed=1)
+    >>> visits.columns.tolist(), visits["site"].unique().size
+    (['visitor', 'time', 'site', 'path'], 3)
+    """
+    _check_number("n_visitors", n_visitors, "web_visits(n_visitors=20_000)")
+    rng = _seeded(seed)
+    n_pages = 1 + rng.negative_binomial(0.6, 0.08, n_visitors)
+    visitor = np.repeat(np.arange(n_visitors, dtype=np.int64), n_pages)
+    n = len(visitor)
+    site = np.where(rng.random(n) < 0.6, rng.integers(3, size=n_visitors)[visitor], 0)
+    page = np.minimum(rng.zipf(1.6, n), 400)  # few pages have most of the visits
+    section = np.array(["articles", "products", "guide"])[site]
+    path = np.char.add(np.char.add(np.char.add("/", section), "/"), page.astype(str)).astype(object)
+    own = rng.random(n) < 0.02
+    path[own] = [f"/account/{each}" for each in (visitor[own] + 1).tolist()]
+    day = rng.choice(14, n, p=np.tile([5, 5, 5, 5, 4, 2, 2], 2) / 56)
+    second = np.clip(rng.normal(15 * 3600, 4 * 3600, n), 0, 86_399).astype(np.int64)
+    time = FIRST_WEEK.astype("M8[s]") + day * 86_400 + second
+    visits = pd.DataFrame(
+        {"visitor": visitor + 1, "time": time.astype("M8[ns]"), "site": SITES[site], "path": path}
+    ).astype({"site": str, "path": str})
+    visits["time"] = visits["time"].dt.tz_localize("UTC")
+    return visits.sort_values(["time", "visitor"], kind="stable", ignore_index=True)
 
 
 def taxi_trips(n_trips: int = 500_000, n_cells: int = 256, seed: int = 0) -> xr.DataArray:
@@ -273,3 +332,11 @@ def _clinics_and_sizes() -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:
     share *= (1 - TELEPHONE_SHARE) / share.sum()
     paths.append((TELEPHONE, None, None))
     return pd.DataFrame(paths, columns=KEYS), np.append(share, TELEPHONE_SHARE)
+
+
+def _check_number(argument: str, number: object, example: str) -> None:
+    """Check the number of people of an example."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
+        raise ArgumentError(
+            argument, f"must be a whole number >= 0, not {quote(number)}.", hint=f"for example {example}."
+        )

@@ -244,7 +244,7 @@ def faults(value: Any, rules: dict[str, Rule], where: str) -> Iterator[str]:
         yield f"{where} is not an object"
         return
     yield from (f"{where} has the unknown key {key!r}" for key in value.keys() - rules.keys())
-    yield from (f"{where} lacks {key!r}" for key in rules.keys() - value.keys())
+    yield from (f"{where} lacks {key!r}" for key in rules.keys() - value.keys() - OPTIONAL)
     both = rules.keys() & value.keys()
     yield from (f"{where} has a malformed {key!r}" for key in both if not rules[key](value[key]))
 
@@ -269,11 +269,12 @@ COMMON: dict[str, Rule] = {
     "neighbors": one_of("add_remove", "replace"), "privacy_unit": either(NULL, NAME),
     "max_contributions": whole(1), "mechanism": one_of("laplace", "gaussian"),
 }
+OPTIONAL = {"keep_linear"}
 PART: dict[str, Rule] = {
     "consistency": one_of("none", "linear", "nonnegative", "integer"),
     "fit": text,
     "confidence": either(NULL, lambda value: number(value) and 0 < value < 1),
-    "keep_measurements": one_of(True, False), "quantity": named(QUANTITY),
+    "keep_measurements": one_of(True, False), "keep_linear": one_of(True), "quantity": named(QUANTITY),
     "known": named({"exact": FACTS, "at_least": FACTS}),
     "split": one_of("optimal", "uniform", "geometric", "given"),
     "objective": one_of("levels", "cells", "worst"),
@@ -421,6 +422,7 @@ def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str
     for each in quantities:
         companions = ["std_error"] + ["lower", "upper"] * (each.part["confidence"] is not None)
         companions += ["measurement", "noise_scale"] * each.part["keep_measurements"]
+        companions += ["linear"] * (each.part.get("keep_linear", False) and each.shown == "values")
         if each.shown != "nothing":
             names += [each.name, *(each.prefix + companion for companion in companions)]
     return names

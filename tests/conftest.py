@@ -93,6 +93,10 @@ def clinics() -> pd.DataFrame:
     return dpt.datasets.clinics()
 
 
+ENDED = []
+"""Connections to a Java that has ended, kept since Python warns of those that it collects."""
+
+
 @pytest.fixture(scope="session")
 def start_spark(tmp_path_factory):
     """Return a function that starts Spark with two workers that try a task four times, or starts it anew.
@@ -142,8 +146,7 @@ def start_spark(tmp_path_factory):
             if sessions and not _answers(sessions[-1]):
                 last = sessions[-1].log_path.read_text(errors="replace")[-1_000:]
                 print(f"Java ended between two test files. Its log ends with:\n{last}", file=sys.__stderr__)
-                with suppress(OSError):
-                    pyspark.SparkContext._gateway.proc.stdin.close()
+                ENDED.append(pyspark.SparkContext._gateway)
                 pyspark.SparkContext._active_spark_context = None
                 pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
                 pyspark.sql.SparkSession._instantiatedSession = None

@@ -44,7 +44,7 @@ AMOUNT = {"columns": "amount", **BOUNDS}
 BINS = {**BOUNDS, "bins": 8, "strategy": [4, 2], "by": ["state"], "domain": STATES, **EPSILON}
 DAYS = dpt.calendar("day", ["year", "quarter", "month"], start="2020-01-01", end="2021-06-30")
 HOURS = dpt.calendar(
-    "at", ["iso_year", "iso_week", "day"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
+    "at", ["iso_week", "weekday", "hour"], start="2019-12-31", end="2020-03-01", timezone="America/New_York"
 )
 GROUPS = dpt.cut("amount", levels={"group": [0, 100, 500], "band": [0, 0.1, 2.5, 10, 100, 250, 500]})
 LETTERS = dpt.mapping(TABLE, by=["letter", "kind"])

@@ -67,6 +67,13 @@ def text_of(page):
     return tree, "".join(tree.itertext())
 
 
+def rows_of(tree):
+    """The texts in the rows of the levels, without the heads of groups."""
+    tables = [table for table in tree.find("body").iter("table") if table.get("class") != "key"]
+    rows = [row for table in tables for row in table.iterfind("tbody/tr/th[@scope='row']/..")]
+    return [["".join(cell.itertext()) for cell in row] for row in rows]
+
+
 def attrs_of(table):
     """The attributes of a released table or tree, without the digest of its values."""
     return {**table.attrs, "dp": told(table)}

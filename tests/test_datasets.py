@@ -130,3 +130,18 @@ def test_mistakes_about_the_map_are_named(mistake):
     with pytest.raises(ArgumentError) as error:
         datasets.taxi_trips(**mistake)
     assert error.value.argument == next(iter(mistake))
+
+
+def test_web_visits_have_pages_of_few_and_of_many():
+    visits = datasets.web_visits(n_visitors=5000)
+    assert list(visits) == ["visitor", "time", "site", "path"] and str(visits["time"].dt.tz) == "UTC"
+    assert visits["time"].is_monotonic_increasing and visits["visitor"].nunique() == 5000
+    assert set(visits["site"]) == {"www", "shop", "docs"}
+    by_page = visits.groupby(["site", "path"])["visitor"].nunique()
+    assert by_page.max() > 1000 and (by_page == 1).sum() > 100
+    pd.testing.assert_frame_equal(visits, datasets.web_visits(n_visitors=5000))
+    assert not visits.equals(datasets.web_visits(n_visitors=5000, seed=1))
+    empty = datasets.web_visits(n_visitors=0)
+    pd.testing.assert_series_equal(empty.dtypes, visits.dtypes)
+    with pytest.raises(ArgumentError, match="`n_visitors` must be a whole number"):
+        datasets.web_visits(n_visitors=True)

@@ -28,11 +28,14 @@ TOPICS = {
     "ingest": ["one_record", "private_keys_neighbors"],
     "ledger": ["crashes", "model"],
     "mechanisms/multiplicative": ["evidence", "privacy"],
+    "output": ["in_browser"],
+    "output/derived": ["coverage"],
     "plans": [
         "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
         "private_keys_privacy", "typed_numbers",
     ],
     "privacy": ["laplace_composition"],
+    "programmes": ["examples", "kills"],
     "verbs": [
         "engine_messages", "engines", "every_verb", "hints", "means", "messages", "no_trace", "odd_keys",
         "one_record", "prefixes", "rho_with_delta", "sums", "uneven_hierarchies", "warnings",

@@ -11,7 +11,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def test_the_blocks_of_the_readme_run(tmp_path, monkeypatch):
-    for package in ("matplotlib", "great_tables"):
+    for package in ("matplotlib",):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)

@@ -119,6 +119,9 @@ class Cells(HTMLParser):
         if tag == "td":
             self.cells.append("")
 
+    def handle_startendtag(self, tag, attrs):
+        pass
+
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
             self.wrong.append(tag)

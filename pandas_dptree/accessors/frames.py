@@ -12,11 +12,13 @@ from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output import files
+from pandas_dptree.output.derived import areas, changes, largest, proportions, reliability
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
-from pandas_dptree.output.html_page import write_page
+from pandas_dptree.output.pages.levels import MAX_ROWS
+from pandas_dptree.output.pages.page import PageOptions, page_of_one
 from pandas_dptree.output.pictures.released_plots import ReleasedPlots
-from pandas_dptree.output.report import report_page
+from pandas_dptree.output.sheets import Layout
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Running, takes
 from pandas_dptree.signatures import public
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DataFrameAccessor", "SeriesAccessor"]
 
-_OF_RELEASED_TABLES: Final = ("domain", "level", "plot", "to_file", "to_html")
+_OF_RELEASED_TABLES: Final = (
+    "change_from", "combine", "domain", "level", "plot", "proportions", "reliability", "to_file", "to_html",
+    "top",
+)  # fmt: skip
 
 
 class DataFrameAccessor:
@@ -57,6 +62,11 @@ class DataFrameAccessor:
     plan_means = method(record_plans.plan_means)
     plan_agg = method(record_plans.plan_agg)
     plan_distribution = method(record_plans.plan_distribution)
+    proportions = method(proportions.proportions)
+    change_from = method(changes.change_from)
+    combine = method(areas.combine)
+    top = method(largest.top)
+    reliability = method(reliability.reliability)
 
     @takes(*RUNNING)
     def release(self, plan: Plan[Any], **options: Unpack[Running]) -> Any:
@@ -144,9 +154,9 @@ class DataFrameAccessor:
         return ReleasedPlots(self._data)
 
     @public
-    def to_file(self, path: str | PathLike[str], *, replace: bool = True) -> None:
+    def to_file(self, path: str | PathLike[str], *, layout: Layout = "nested", replace: bool = True) -> None:
         """Write a released table to a file that keeps its meaning: see `pandas_dptree.to_file`."""
-        files.to_file(self._data, path, replace=replace)
+        files.to_file(self._data, path, layout=layout, replace=replace)
 
     def to_html(
         self,
@@ -154,13 +164,15 @@ class DataFrameAccessor:
         *,
         title: str | None = None,
         columns: Hashable | list[Hashable] | None = None,
-        max_rows: int | None = 2_000,
+        max_rows: int | None = MAX_ROWS,
         plan: Plan[Any] | None = None,
         ledger: Ledger | None = None,
+        **options: Unpack[PageOptions],
     ) -> str | None:
-        """Format a released table as a self-contained page to print, with its protection in words.
+        """Format a released table as a self-contained page, with its protection in words.
 
-        Rows are nested. Each value is followed by its error, and by its interval if there is one.
+        Each level is a section, in which rows are grouped by what is above them. Each value is followed by
+        its margin, or by the ends of its interval. `pandas_dptree.page` sets several tables on one page.
 
         **Privacy.** The page shows the table and nothing else, so it costs nothing. It repeats what
         ``attrs["dp"]`` states about the protection, which proves nothing. Many operations on frames lose
@@ -175,7 +187,7 @@ class DataFrameAccessor:
             By default "Count, by region, district and clinic" or the like.
         columns : hashable or list of hashable, optional
             The values to show; by default all.
-        max_rows : int, default 2,000
+        max_rows : int, default 5,000
             If the table has more rows, its finest levels are left out, and the page says so. None for no
             limit.
         plan : Plan, optional
@@ -185,6 +197,8 @@ class DataFrameAccessor:
             The ledger that the release was charged to. If the table is not the one that it keeps, the page
             says whether rows were selected or values changed. Without it, the page says only that it is not
             the whole released table, if the digest that the table states tells so.
+        **options
+            `date`, `publisher`, `notes`, `labels`, `language` and `interactive`, as in `pandas_dptree.page`.
 
         Returns
         -------
@@ -196,8 +210,6 @@ class DataFrameAccessor:
         ArgumentError
             If the frame is not a released table or lacks the columns, `plan` or `ledger` are not those of
             the table, or the file cannot be written.
-        MissingExtraError
-            If great_tables is not installed.
 
         Examples
         --------
@@ -206,12 +218,18 @@ class DataFrameAccessor:
         >>> counts = records.dp.tree_counts(["state", "city"], epsilon=1.0, domain="observed")
         >>> counts.dp.to_html("report.html", title="Where they live")  # doctest: +SKIP
         """
-        page = report_page(
-            self._data, title=title, columns=columns, max_rows=max_rows, plan=plan, ledger=ledger
+        page = page_of_one(
+            self._data,
+            title=title,
+            columns=columns,
+            max_rows=max_rows,
+            plan=plan,
+            ledger=ledger,
+            **options,
         )
         if path is None:
-            return page
-        write_page(page, path)
+            return page.html
+        page.write(path)
         return None
 
 

@@ -17,11 +17,10 @@ from typing import Any
 import pandas as pd
 
 from pandas_dptree import verify
-from pandas_dptree.cli import demo
+from pandas_dptree.cli import demo, programmes
 from pandas_dptree.cli.charging import print_charge, running_options, was_charged
-from pandas_dptree.cli.files import already_exists, check_out, holds, read, write, write_table
-from pandas_dptree.cli.parser import Run, parser_of
-from pandas_dptree.cli.records import open_records, reported
+from pandas_dptree.cli.files import already_exists, check_out, holds, write, write_table
+from pandas_dptree.cli.parser import IN_PROGRAMMES, Run, parser_of
 from pandas_dptree.cli.shell_words import flags_of, in_shell_words
 from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import (
@@ -37,6 +36,8 @@ from pandas_dptree.errors import (
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
+from pandas_dptree.ingest.files.public_tables import read_known, read_places
+from pandas_dptree.ingest.files.records import open_records, reported
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
@@ -137,6 +138,12 @@ def _print_message(message: Exception, arguments: argparse.Namespace) -> None:
 def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
     """Return a hint at the options that may have been meant, or an empty string."""
     given = [each.partition("=")[0] for each in unknown if each.startswith("-")]
+    for flag in given:
+        if flag in IN_PROGRAMMES:
+            return (
+                f"\nHint: {flag} is stated in a programme, as {IN_PROGRAMMES[flag]} in its table; "
+                "`dptree run --help` explains, and in Python the verbs take it."
+            )
     hint = did_you_mean(given, flags_of(arguments).values())
     return f"\nHint: {hint.rstrip()}" if hint else ""
 
@@ -175,7 +182,9 @@ def _running(arguments: argparse.Namespace) -> Running:
     """Return how a command releases. If its output exists, only a table that was kept is returned."""
     if arguments.out is None and sys.stdout is None:
         raise ArgumentError("out", "must be given: standard output is closed.", hint="add --out FILE.")
-    check_out(arguments.out, ".csv", ".parquet", force=arguments.force or arguments.ledger is not None)
+    check_out(
+        arguments.out, ".csv", ".parquet", ".xlsx", force=arguments.force or arguments.ledger is not None
+    )
     refusal = None if arguments.force else already_exists(arguments.out)
     return running_options(arguments, refusal)
 
@@ -270,26 +279,8 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None
             )
         return "observed"
     _LOGGER.info("reading the public keys in %s", visible(repr(str(arguments.domain))))
-    places = read(Path(arguments.domain), list(dict.fromkeys([*by, *flags])), "domain")
-    if flags and pd.api.types.is_string_dtype(places[arguments.structural_zeros]):  # as from a CSV file
-        flags = places[arguments.structural_zeros].str.lower().map({"true": True, "false": False})
-        places = places.assign(**{arguments.structural_zeros: flags})
+    places = read_places(Path(arguments.domain), by, arguments.structural_zeros)
     return Domain.from_frame(places, by=by, structural_zeros=arguments.structural_zeros)
-
-
-def _known(arguments: argparse.Namespace) -> pd.DataFrame | None:
-    """Read the public counts; in a CSV file, keys are text and counts are numbers."""
-    if arguments.known is None:
-        return None
-    counts: pd.DataFrame = read(arguments.known, None, "known")
-    for name in {"count", "at_least"} & set(counts.columns) - set(arguments.by):
-        try:
-            counts[name] = pd.to_numeric(counts[name])
-        except (ValueError, TypeError):
-            raise ArgumentError(
-                "known", f"has a {name} that is not a number.", hint="leave it empty where nothing is known."
-            ) from None
-    return counts
 
 
 def _values(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -302,17 +293,13 @@ def _values(arguments: argparse.Namespace) -> dict[str, Any]:
             hint="for example --column cost --bounds 0 500.",
         )
     pairs = [tuple(each) for each in bounds] * (len(columns) if len(bounds) == 1 else 1)
-    return {
-        "columns": columns,
-        "bounds": dict(zip(columns, pairs, strict=True)),
-        "granularity": arguments.granularity,
-    }
+    return {"columns": columns, "bounds": dict(zip(columns, pairs, strict=True))}
 
 
 def _plan(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".json", force=arguments.force)
     values: dict[str, Any] = {"columns": []}
-    if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
+    if arguments.column is not None or arguments.bounds is not None:
         values = _values(arguments)
     options = _options(arguments, (*PLAN, "private_keys"))
     domain: Any = _domain(arguments, _public_levels(arguments))
@@ -324,8 +311,7 @@ def _plan(arguments: argparse.Namespace) -> None:
         plan = plans.plan_sums(domain, **values, **own)
     elif values["columns"]:
         column = values["columns"][0]  # the only one; with private keys, any of them is refused
-        of_column = {"bounds": values["bounds"][column], "granularity": values["granularity"]}
-        plan = plans.plan(domain, column=column, **of_column, **options)
+        plan = plans.plan(domain, column=column, bounds=values["bounds"][column], **options)
     else:
         plan = plans.plan(domain, **options)
     if arguments.out is not None:
@@ -417,50 +403,46 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
     given = vars(arguments)
     options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
     options |= _mechanism(arguments)
-    options["split"] = _by_level("share", arguments.share) or arguments.split
-    if "level_weights" in options:
-        options["level_weights"] = _by_level("level_weights", options["level_weights"])
     if "target" in options:
-        options["target"] = _by_level("target", options["target"], "county=25 or county=50@95%", _target)
+        options["target"] = _targets(options["target"])
     if "known" in options:
-        options["known"] = _known(arguments)
+        known = arguments.known
+        options["known"] = None if known is None else read_known(known, arguments.by)
     return options
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the noise, or `Multiplicative`."""
-    names = ("alpha", "threshold", "failure_probability", "calibration", "clip")
-    asked = {name: getattr(arguments, name, None) for name in names}
-    given = {name: value for name, value in asked.items() if value is not None and value is not False}
+    alpha = getattr(arguments, "alpha", None)
     if arguments.mechanism == "multiplicative":
-        if "alpha" not in given:
+        if alpha is None:
             raise ArgumentError(
                 "alpha", "must be given with --mechanism multiplicative.", hint="for example --alpha 0.25."
             )
-        return {"mechanism": Multiplicative(**given)}
-    for name in given:
+        return {"mechanism": Multiplicative(alpha=alpha)}
+    if alpha is not None:
         raise ArgumentError(
-            name,
+            "alpha",
             f"has no meaning with --mechanism {arguments.mechanism}.",
             hint="add --mechanism multiplicative.",
         )
     return {"mechanism": arguments.mechanism}
 
 
-def _by_level(
-    argument: str, given: list[str] | None, example: str = "county=0.5", read: Callable[[str], Any] = float
-) -> dict[Hashable, Any] | None:
+def _targets(given: list[str] | None) -> dict[Hashable, Any] | None:
     """Parse repeated LEVEL=NUMBER arguments."""
     if given is None:
         return None
     try:
-        pairs = [(level, read(number)) for level, _, number in (each.rpartition("=") for each in given)]
+        pairs = [(level, _target(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint=f"for example {example}."
+            "target",
+            f"must be LEVEL=NUMBER, not {quote(given)}.",
+            hint="for example county=25 or county=50@95%.",
         ) from None
     if len(dict(pairs)) < len(pairs):
-        raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")
+        raise ArgumentError("target", f"names a level twice: {quote(given)}.", hint="give each level once.")
     return dict(pairs)
 
 
@@ -485,4 +467,5 @@ _COMMANDS: Mapping[str, Run] = {
     "secret-check": _secret_check,
     "verify": _verify,
     "demo": demo.run,
+    "run": programmes.run,
 }

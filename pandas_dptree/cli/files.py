@@ -1,4 +1,4 @@
-"""Reading of public files for the shell command, and writing of tables."""
+"""Files that the shell command writes."""
 
 from __future__ import annotations
 
@@ -8,52 +8,15 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from pandas_dptree.cli.csv_files import read_csv
-from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, visible, why_unreadable
-from pandas_dptree.ingest.frames import check_columns
+from pandas_dptree.errors import ArgumentError, DPTreeError, visible
+from pandas_dptree.ingest.files.public_tables import checked_suffix
 from pandas_dptree.output.atomic_files import check_writable, write_whole
-from pandas_dptree.output.files import TableFile, check_parquet, description_path, read_file
+from pandas_dptree.output.files import TableFile, check_packages, description_path, read_file, write_book
 
-__all__ = ["already_exists", "check_out", "holds", "read", "write", "write_table"]
-
-
-def read(path: Path, columns: list[Any] | None, argument: str) -> pd.DataFrame:
-    """Read columns of a public .csv, .csv.gz or .parquet file; all of them if `columns` is None.
-
-    A CSV file is UTF-8 with commas, its first line names the columns, and its values are read as text.
-    `argument` names the file in errors.
-    """
-    try:
-        if _suffix(path, argument, ".csv", ".csv.gz", ".parquet") == ".csv":
-            return read_csv(path, columns, argument)
-        frame = pd.read_parquet(path)
-        if columns is None:
-            return frame
-        check_columns(frame, columns, argument=argument)
-        return frame[columns]
-    except ImportError:
-        raise MissingExtraError("Reading Parquet", package="pyarrow") from None
-    except DPTreeError:
-        raise
-    except Exception:  # a reader's message may quote the file
-        pass
-    why = why_unreadable(path, "it is not well-formed")
-    raise ArgumentError(
-        argument, f"cannot be read from {str(path)!r}: {why}.", hint="correct the path, or the file."
-    )
-
-
-def _suffix(path: Path, argument: str, *known: str) -> str:
-    suffix = ".csv" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
-    if suffix not in known:
-        raise ArgumentError(
-            argument, f"is a file of unknown type: {str(path)!r}.", hint=f"use {' or '.join(known)}."
-        )
-    return suffix
+__all__ = ["already_exists", "check_out", "holds", "write", "write_table"]
 
 
 def check_out(path: Path | None, *known: str, force: bool) -> None:
@@ -68,7 +31,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
         raise ArgumentError(
             "out", f"is in a folder that does not exist: {str(path)!r}.", hint="create the folder first."
         )
-    suffix = _suffix(path, "out", *known)
+    suffix = checked_suffix(path, "out", *known)
     for each in _files_of(path):
         try:
             check_writable(each)
@@ -77,8 +40,7 @@ def check_out(path: Path | None, *known: str, force: bool) -> None:
     refusal = already_exists(path)
     if refusal is not None and not force:
         raise refusal
-    if suffix == ".parquet":
-        check_parquet("Writing Parquet")
+    check_packages(suffix, "Writing")
 
 
 def already_exists(path: Path | None) -> ArgumentError | None:
@@ -102,6 +64,9 @@ def holds(path: Path, released: pd.DataFrame) -> bool:
 
 def write_table(released: pd.DataFrame, path: Path | None, *, force: bool) -> None:
     """Write a table with its description, by default its CSV text to standard output."""
+    if path is not None and path.suffix.lower() == ".xlsx":
+        _write(path, partial(write_book, released, path, replace=force))
+        return
     try:
         table = TableFile.of(released)
     except ArgumentError as error:  # the budget is spent: the values alone are better than nothing

@@ -23,6 +23,7 @@ from pandas_dptree.ledger.store import FORMAT, Head, Store, append, head_of
 from pandas_dptree.ledger.tables import kept_output
 from pandas_dptree.ledger.transactions import terms_of
 from pandas_dptree.ledger.verification import verified
+from pandas_dptree.output.derived.estimates import with_linear
 from pandas_dptree.output.html_page import write_page
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import Running
@@ -347,13 +348,17 @@ class Ledger:
         with self._store.reading() as connection:
             return verified(connection, head, path=self._store.path)
 
-    def table(self, charge: int) -> Any:
+    def table(self, charge: int, *, linear: bool = False) -> Any:
         """Return the table that was released for a charge, as it was kept.
 
         Parameters
         ----------
         charge : int
             The number of the charge, as in `to_frame`, or in ``attrs["dp"]["ledger"]`` of a table.
+        linear : bool, default False
+            Whether to add the column ``linear`` of ``keep=["linear"]``, the unbiased estimates that the
+            ledger keeps beside each table of counts or sums: proportions and changes need them. The digest
+            that the table states is then that of the table with this column.
 
         Returns
         -------
@@ -376,7 +381,7 @@ class Ledger:
                 f"is not the number of a charge whose table was kept: {quote(charge)}.",
                 hint="ledger.to_frame() lists all charges, and the digests of the tables that were kept.",
             )
-        return output.table
+        return with_linear(output.table, output.linear) if linear else output.table
 
     def to_frame(self) -> pd.DataFrame:
         """Return all charges, one row each.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import sqlite3
 from collections.abc import Sequence
 
@@ -12,7 +11,11 @@ from pandas_dptree.ledger.entries import Terms
 from pandas_dptree.ledger.history import Charged, charges_of, terms_of_all
 from pandas_dptree.ledger.store import head_of, spent_of
 from pandas_dptree.ledger.transactions import left_of
-from pandas_dptree.output.html_page import check_title, html_page
+from pandas_dptree.output.html import Child, Markup, element
+from pandas_dptree.output.html_page import check_title
+from pandas_dptree.output.pages.setting import Section, scrolled
+from pandas_dptree.output.pages.texts import ENGLISH, isolated
+from pandas_dptree.output.pages.whole import document, listed_sections
 from pandas_dptree.output.protection import hidden_in_words, joined, loss_in_words
 
 __all__ = ["ledger_page"]
@@ -21,40 +24,43 @@ __all__ = ["ledger_page"]
 def ledger_page(connection: sqlite3.Connection, *, title: str | None, name: str) -> str:
     """Make a page; see `Ledger.to_html`."""
     check_title(title)
-    charges: dict[str, list[Charged]] = {account: [] for account in terms_of_all(connection)}
+    accounts = terms_of_all(connection)
+    charges: dict[str, list[Charged]] = {account: [] for account in accounts}
     for each in charges_of(connection):
         charges[each.terms.name].append(each)
-    sections = [
-        _section(connection, terms, charges[account]) for account, terms in terms_of_all(connection).items()
-    ]
-    head = head_of(connection)
-    checking = _CHECKING.format(name=_escape(name), n_entries=f"{head.number:,}", head=_escape(head.digest))
-    return html_page(
-        title or "Privacy budgets, and what was spent",
-        "\n".join([*sections, checking]),
-        style=_STYLE,
-        origin="It repeats what the ledger says, which proves nothing by itself.",
+    sections = [_section(connection, terms, charges[account]) for account, terms in accounts.items()]
+    body, contents = listed_sections([*sections, _checking(connection, name)], ENGLISH)
+    shown = title or ENGLISH["ledger.title"]
+    top = element(
+        "header",
+        element("p", ENGLISH["ledger.kicker"], " ", _quoted(name), class_="kicker"),
+        element("h1", shown),
     )
+    return document(shown, [top, contents, body], ENGLISH, origin=ENGLISH["ledger.origin"])
 
 
-def _section(connection: sqlite3.Connection, terms: Terms, charges: Sequence[Charged]) -> str:
+def _section(connection: sqlite3.Connection, terms: Terms, charges: Sequence[Charged]) -> Section:
     """Describe one account: the protection, what is left, and its releases."""
-    facts = "\n".join(f"<li>{_escape(line)}</li>" for line in _facts(connection, terms, charges))
-    objection = terms.cap.objection
-    warning = '<p class="warning">The cap of this account is so large that it protects nobody.</p>\n'
-    return "\n".join(
-        [
-            f"<h2>Account <bdi>“{_escape(terms.name)}”</bdi></h2>",
-            f"{warning if objection else ''}<ul>\n{facts}\n</ul>",
-            *_parts(connection, terms),
-            _releases(terms, charges),
-        ]
-    )
-
-
-def _facts(connection: sqlite3.Connection, terms: Terms, charges: Sequence[Charged]) -> list[str]:
     spent = {part: amount for part, (amount, _) in spent_of(connection, terms.name).items()}
     left = left_of(terms.exact_cap, spent, None)
+    body = element(
+        "div",
+        element("p", ENGLISH["ledger.useless"], class_="warning") if terms.cap.objection else None,
+        element("div", class_="meter", style=_bar(terms, terms.exact_cap - left), aria_hidden="true"),
+        element("ul", [element("li", line) for line in _facts(terms, left, charges)]),
+        _parts(connection, terms),
+        _releases(terms, charges),
+    )
+    name = isolated(visible(terms.name))
+    return Section(ENGLISH.fill("ledger.account", name=name), body, entry=name, size=f"{len(charges):,}")
+
+
+def _bar(terms: Terms, amount: Amount) -> str:
+    """Return the custom property of a bar: the share of the cap."""
+    return f"--v:{min(float(amount.loss / terms.exact_cap.loss), 1.0):.4g}"
+
+
+def _facts(terms: Terms, left: Amount, charges: Sequence[Charged]) -> list[str]:
     lost = [each.number for each in charges if not each.released]
     spent_of_it = Balance(amount=terms.exact_cap - left, cap=terms.cap, state="spent")
     left_of_it = Balance(amount=left, cap=terms.cap, state="left")
@@ -92,7 +98,7 @@ def _protected(terms: Terms) -> str:
     )
 
 
-def _parts(connection: sqlite3.Connection, terms: Terms) -> list[str]:
+def _parts(connection: sqlite3.Connection, terms: Terms) -> Markup | None:
     """List what is spent and left of each part, beside what is spent of the whole."""
     found = spent_of(connection, terms.name)
     spent = {part: amount for part, (amount, _) in found.items()}
@@ -102,80 +108,96 @@ def _parts(connection: sqlite3.Connection, terms: Terms) -> list[str]:
         left = left_of(terms.exact_cap, spent, part)
         rows.append(
             [
-                f"<bdi>{_escape(part)}</bdi>",
-                _escape(f"{n:,}"),
-                _escape(Balance(amount=amount, cap=terms.cap, state="spent").in_words),
-                _escape(Balance(amount=left, cap=terms.cap, state="left").in_words),
+                _quoted(part),
+                element("span", class_="meter", style=_bar(terms, terms.exact_cap - left)),
+                f"{n:,}",
+                Balance(amount=amount, cap=terms.cap, state="spent").in_words,
+                Balance(amount=left, cap=terms.cap, state="left").in_words,
             ]
         )
-    return [_table(["part", "charges", "spent on this part alone", "left"], rows)] if rows else []
+    return _table("ledger.parts", ["part", "used", "charges", "spent", "left"], rows) if rows else None
 
 
-def _releases(terms: Terms, charges: Sequence[Charged]) -> str:
-    """List the releases of an account."""
+def _releases(terms: Terms, charges: Sequence[Charged]) -> Markup:
+    """List the releases of an account, and fold their digests away."""
     if not charges:
-        return "<p>Nothing was charged so far.</p>"
-    symbol = "ε" if terms.currency == "epsilon" else "ρ"
-    heads = [
-        "entry",
-        "requested (UTC)",
-        "note",
-        *(["part"] if terms.parts else []),
-        "released",
-        symbol,
-        "δ",
-        "by",
+        return element("p", ENGLISH["ledger.nothing"])
+    symbol = "epsilon" if terms.currency == "epsilon" else "rho"
+    heads = ["entry", "time", "note", *["part"] * bool(terms.parts), "released", symbol, "delta", "by"]
+    digests = [[f"{each.number:,}", *map(_mono, _digests(each))] for each in charges]
+    folded = element(
+        "details",
+        element("summary", ENGLISH["ledger.digests"]),
+        _table("ledger.digests.caption", ["entry", "plan", "table", "ledger"], digests),
+    )
+    rows = [_release(terms, each) for each in charges]
+    return Markup(_table("ledger.releases", heads, rows) + folded)
+
+
+def _release(terms: Terms, charged: Charged) -> list[Child]:
+    """Describe one charge in cells."""
+    content = charged.content
+    spent = Balance(amount=charged.amount, cap=terms.cap, state="spent")
+    again = "" if content["repeats"] is None else ENGLISH.fill("ledger.again", entry=content["repeats"])
+    name = None if content["name"] is None else ["“", _quoted(content["name"]), "”: "]
+    unknown = [element("br"), element("strong", ENGLISH["ledger.unknown"])]
+    return [
+        f"{charged.number:,}",
+        visible(content["time"].replace("T", " ").removesuffix("Z")),
+        element("span", _quoted(content["note"]), visible(again), class_="wraps"),
+        *([_quoted(content["part"] or ENGLISH["ledger.all"])] if terms.parts else []),
+        element(
+            "span", name, _quoted(content["what"]), None if charged.released else unknown, class_="wraps"
+        ),
+        [
+            element("span", class_="meter", style=_bar(terms, charged.amount)),
+            f"{spent.to_dict()[terms.currency]:.6g}",
+        ],
+        f"{spent.delta:.6g}",
+        _quoted(content["user"]),
     ]
-    rows = []
-    for each in charges:
-        content = each.content
-        name = "" if content["name"] is None else f"“<bdi>{_escape(content['name'])}</bdi>”: "
-        spent = Balance(amount=each.amount, cap=terms.cap, state="spent")
-        again = "" if content["repeats"] is None else f" (again, after entry {content['repeats']})"
-        table = "" if each.table is None else f"table {_escape(each.table)}<br>"
-        output = "" if each.released else "<br><strong>no output is known</strong>"
-        rows.append(
-            [
-                f"{each.number:,}",
-                _escape(content["time"].replace("T", " ").removesuffix("Z")),
-                f'<span class="note"><bdi>{_escape(content["note"])}</bdi>{_escape(again)}</span>',
-                *([f"<bdi>{_escape(content['part'] or 'all')}</bdi>"] if terms.parts else []),
-                f"{name}<bdi>{_escape(content['what'])}</bdi>{output}<br>"
-                f'<span class="digest">plan {_escape(content["plan"])}<br>{table}'
-                f"ledger {_escape(each.digest)}</span>",
-                _escape(f"{spent.to_dict()[terms.currency]:.6g}"),
-                _escape(f"{spent.delta:.6g}"),
-                f"<bdi>{_escape(content['user'])}</bdi>",
-            ]
-        )
-    return _table(heads, rows)
 
 
-def _escape(text: str) -> str:
-    """Escape HTML, and what is no printable character: whoever changed the file may have written anything."""
-    return html.escape(visible(text))
+def _digests(charged: Charged) -> tuple[str, str, str]:
+    """Return the digests of the plan, of the table if it was kept, and of the entry."""
+    return charged.content["plan"], charged.table or "", charged.digest
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Make a table of cells that are escaped already."""
-    head = "".join(f'<th scope="col">{_escape(each)}</th>' for each in heads)
-    body = "\n".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+def _quoted(text: str) -> Markup:
+    """Set a text apart; whoever changed the file may have written anything, also what nobody sees."""
+    return element("bdi", visible(text))
 
 
-_STYLE = "\n".join(
-    [
-        "table { border-collapse: collapse; font-size: 15px; margin: 1em 0; }",
-        "th, td { border-bottom: 1px solid #ccc; padding: 4px 10px; text-align: left; vertical-align: top; }",
-        "td { font-variant-numeric: tabular-nums; }",
-        ".note { display: block; max-width: 20em; overflow-wrap: anywhere; }",
-        ".digest { font-family: monospace; font-size: 11px; color: #555; overflow-wrap: anywhere; }",
+def _mono(digest: str) -> Markup:
+    return element("span", visible(digest), class_="mono")
+
+
+def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Markup:
+    """Make a table, of which the first column names the rows."""
+    head = element("tr", [element("th", ENGLISH[f"ledger.head.{each}"], scope="col") for each in heads])
+    body = [
+        element("tr", element("th", first, scope="row"), [element("td", cell) for cell in cells])
+        for first, *cells in rows
     ]
-)
+    made = element(
+        "table",
+        element("caption", ENGLISH[caption]),
+        element("thead", head),
+        element("tbody", body),
+        class_="key" if caption == "ledger.digests.caption" else "key lines",
+    )
+    return scrolled(made, ENGLISH[caption], ENGLISH)
 
-_CHECKING = """<h2>How this can be checked</h2>
-<p>The ledger <bdi>{name}</bdi> has {n_entries} entries. The digest of the last one stands for all:</p>
-<p class="digest">{head}</p>
-<p>Keep it where those who run the ledger cannot write. With it,
-<code>dptree ledger verify {name} --head …</code>
-finds whether an entry that this page lists was changed or removed later.</p>"""
+
+def _checking(connection: sqlite3.Connection, name: str) -> Section:
+    """Say how the page and the ledger can be compared."""
+    head = head_of(connection)
+    command = element("code", f"dptree ledger verify {visible(name)} --head …", class_="mono")
+    before, after = ENGLISH["ledger.check.how"].split("{command}")
+    body = element(
+        "div",
+        element("p", ENGLISH.fill("ledger.check.head", name=isolated(visible(name)), n=f"{head.number:,}")),
+        element("p", _mono(head.digest)),
+        element("p", before, command, after),
+    )
+    return Section(ENGLISH["ledger.check"], body, entry=ENGLISH["ledger.check.entry"])

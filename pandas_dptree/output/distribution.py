@@ -6,7 +6,8 @@ import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,10 @@ from pandas_dptree.output.doubtful_tables import (
     wide_intervals,
 )
 from pandas_dptree.output.empty_tables import FEWEST, Totals, may_be_noise
+from pandas_dptree.output.html_page import check_title
+from pandas_dptree.output.pages.page import PageOptions, page
 from pandas_dptree.output.pictures.cumulative import plot_cumulative
-from pandas_dptree.output.table_digest import alteration, state_digest
+from pandas_dptree.output.table_digest import Keeper, alteration, state_digest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -237,6 +240,7 @@ class Distribution:
         }
         columns = {name: self.bins.values_at(each.reshape(-1)) for name, each in places.items()}
         table = self._table(columns, pd.Index(share, name="q"))
+        table.attrs["dp"]["confidence"] = float(confidence)
         for doubt in self._doubts(share, (first == 0) & (last + 1 >= self.bins.n_bins)):
             warn(doubt.fact, hint=doubt.hint, released=table)
         return table
@@ -306,6 +310,58 @@ class Distribution:
             edges, unit = edges / np.timedelta64(1, "s"), " (seconds)"
         xlabel = f"{self.bins.column}{unit}"
         return plot_cumulative(edges, self.cumulative[row], band, ax, label=name, xlabel=xlabel)
+
+    def to_html(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        quantiles: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9),
+        ranges: Any = None,
+        confidence: float = 0.95,
+        ledger: Keeper | None = None,
+        **options: Unpack[PageOptions],
+    ) -> str | None:
+        """Format the distribution as a self-contained page, with its protection in words.
+
+        It shows the cumulative counts with their band, quantiles and counts of ranges of all records, and the
+        quartiles of each group. `pandas_dptree.page` sets it on one page with other tables.
+
+        **Privacy.** All of this follows from the release, so it costs nothing.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            The file to write, in whole or not at all. By default the page is returned.
+        title : str, optional
+            By default the name of the column.
+        quantiles, ranges
+            As for `quantiles` and `range_counts`; by default the bins are the ranges, if they are at most 20.
+        confidence : float, default 0.95
+            Of the band and of the intervals.
+        ledger : Ledger, optional
+            The ledger that the release was charged to, in which the page looks for changes of the table.
+        **options
+            `date`, `publisher`, `notes`, `labels`, `language` and `interactive`, as in `pandas_dptree.page`.
+
+        Returns
+        -------
+        str or None
+            The page, if no path is given.
+
+        Raises
+        ------
+        ArgumentError
+            If an argument does not fit, or the file cannot be written.
+        """
+        check_title(title)
+        shown = {"table": "", "quantiles": quantiles, "ranges": ranges, "confidence": confidence}
+        heading = str(self.bins.column) if title is None else title
+        made = page({"": self}, title=heading, show=[shown], ledger=ledger, **options)
+        if path is None:
+            return made.html
+        made.write(path)
+        return None
 
     def _row(self, group: Any) -> tuple[int, str]:
         """Find the row of a group by its keys, and its name."""

@@ -23,7 +23,7 @@ import hashlib
 import importlib
 import io
 import json
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -37,6 +37,7 @@ from pandas_dptree.errors import (
     DPTreeError,
     MissingExtraError,
     kind_of_object,
+    listed,
     quote,
     why_unreadable,
 )
@@ -52,32 +53,45 @@ from pandas_dptree.output.column_types import (
     names_as_text,
 )
 from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+from pandas_dptree.output.sheets import LAYOUTS, Layout
 from pandas_dptree.output.table_digest import alteration
+from pandas_dptree.output.workbooks import write_workbook
 from pandas_dptree.signatures import public
 
-__all__ = ["TableFile", "check_parquet", "description_path", "read_file", "to_file"]
+__all__ = ["TableFile", "check_packages", "description_path", "read_file", "to_file", "write_book"]
 
 _FORMAT: Final = "pandas_dptree table, version 1"
-_SUFFIXES: Final = (".csv", ".parquet")
+_SUFFIXES: Final = (".csv", ".parquet", ".xlsx")
 _LARGEST_BLOCK: Final = 2**31 - 1
 """Bytes that pyarrow splits at once."""
 _METADATA: Final = b"pandas_dptree"
 
 
 @public
-def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool = True) -> None:
-    """Write a released table to a file from which `read_file` restores it exactly.
+def to_file(
+    released: pd.DataFrame | Mapping[str, pd.DataFrame],
+    path: str | PathLike[str],
+    *,
+    layout: Layout = "nested",
+    replace: bool = True,
+) -> None:
+    """Write a released table to a file from which `read_file` restores it exactly, or to a workbook.
 
-    The file keeps the levels and their order, the types of the keys (``"00501"`` stays text), each number bit
-    for bit, the statement of how the table is protected (``attrs["dp"]``), and its plan.
+    A ``.csv`` or ``.parquet`` file keeps the levels and their order, the types of the keys (``"00501"`` stays
+    text), each number bit for bit, the statement of how the table is protected (``attrs["dp"]``), and its
+    plan.
 
     Parameters
     ----------
-    released : pandas.DataFrame
-        A table that this package released, whole or filtered, or one level of it.
+    released : pandas.DataFrame or mapping of str to pandas.DataFrame
+        A table that this package released, whole or filtered, or one level of it. For a workbook, also
+        several tables by name.
     path : str or path
         A ``.csv`` file, which is accompanied by a description in JSON: ``counts.csv.json`` beside
-        ``counts.csv``. Or a ``.parquet`` file, which holds its description.
+        ``counts.csv``. Or a ``.parquet`` file, which holds its description. Or an ``.xlsx`` file, a workbook
+        to read and to print, from which the table cannot be restored.
+    layout : {"nested", "levels"}, default "nested"
+        Of a workbook: each table on one sheet, whose rows fold by level; or a sheet per level.
     replace : bool, default True
         Whether to replace existing files. Pass False to keep an earlier release, since releasing the same
         records again would spend the budget again.
@@ -86,9 +100,10 @@ def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool 
     ------
     ArgumentError
         If the table has no ``attrs["dp"]``, or holds values that could not be restored; if a file cannot be
-        written, or exists and `replace` is False.
+        written, or exists and `replace` is False; if a sheet of a workbook would have more than
+        1,048,575 rows.
     MissingExtraError
-        If a Parquet file is to be written without pyarrow.
+        If a Parquet file is to be written without pyarrow, or a workbook without openpyxl.
 
     Notes
     -----
@@ -109,11 +124,17 @@ def to_file(released: pd.DataFrame, path: str | PathLike[str], *, replace: bool 
     True
     """
     path = _checked_path(path)
-    if path.suffix.lower() == ".parquet":
-        check_parquet("Writing Parquet")
-    table = TableFile.of(released)
+    suffix = path.suffix.lower()
+    if layout not in LAYOUTS or (layout != "nested" and suffix != ".xlsx"):
+        raise ArgumentError(
+            "layout",
+            f"is {quote(layout)}, which no {suffix} file has.",
+            hint=f"choose one of {listed(LAYOUTS)} for an .xlsx file, or leave it out.",
+        )
+    check_packages(suffix, "Writing")
+    write = write_book if suffix == ".xlsx" else _write_exact
     try:
-        table.write(path, replace=replace)
+        write(released, path, layout=layout, replace=replace)
     except FileExistsError as error:
         raise ArgumentError(
             "path",
@@ -163,10 +184,15 @@ def read_file(path: str | PathLike[str]) -> pd.DataFrame:
     1.0
     """
     path = _checked_path(path)
-    read = _read_csv
-    if path.suffix.lower() == ".parquet":
-        check_parquet("Reading Parquet")
-        read = _read_parquet
+    suffix = path.suffix.lower()
+    if suffix == ".xlsx":
+        raise ArgumentError(
+            "path",
+            f"is a workbook, which does not keep a table exactly: {str(path)!r}.",
+            hint="write the table to a .csv or .parquet file too, and read that.",
+        )
+    check_packages(suffix, "Reading")
+    read = _read_parquet if suffix == ".parquet" else _read_csv
     try:
         return read(path)
     except DPTreeError:
@@ -189,12 +215,33 @@ def description_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def check_parquet(what: str) -> None:
-    """Raise a `MissingExtraError` if pyarrow is not installed."""
+def check_packages(suffix: str, doing: str) -> None:
+    """Raise a `MissingExtraError` if a kind of file needs a package that is not installed."""
+    needed = {".parquet": ("Parquet", "pyarrow"), ".xlsx": ("workbooks", "openpyxl")}
+    if suffix not in needed:
+        return
+    what, package = needed[suffix]
     try:
-        importlib.import_module("pyarrow")
+        importlib.import_module(package)
     except ImportError:
-        raise MissingExtraError(what, package="pyarrow", hint="or use a .csv file") from None
+        raise MissingExtraError(f"{doing} {what}", package=package, hint="or use a .csv file") from None
+
+
+def write_book(released: Any, path: Path, *, layout: Layout = "nested", replace: bool = True) -> None:
+    """Write released tables to a workbook: several by name, or one, which is named like the file."""
+    tables = dict(released) if isinstance(released, Mapping) else {path.stem: released}
+    if not tables or not all(isinstance(name, str) for name in tables):
+        raise ArgumentError(
+            "released", "must hold tables by names, which are texts.", hint='for example {"visits": counts}.'
+        )
+    for table in tables.values():
+        _attrs_of(table)
+    write_workbook(tables, path, layout=layout, replace=replace)
+
+
+def _write_exact(released: Any, path: Path, *, layout: Layout, replace: bool) -> None:
+    """Write one table to a file from which it can be restored, which has no layout."""
+    TableFile.of(released).write(path, replace=replace)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = [
-    "COMPANIONS", "check_names", "key_column", "layout_of", "prefix_of", "release_frame", "select_level",
-    "take_labels",
+    "COMPANIONS", "check_names", "key_column", "layout_of", "parts_of", "prefix_of", "release_frame",
+    "select_level", "take_labels",
 ]  # fmt: skip
 
-COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale")
+COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale", "linear")
 """Suffixes of the columns that a table may have for each quantity."""
 
 
@@ -90,18 +90,18 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
 
     The table may have been filtered or read back from a file.
     """
-    keys, parts, values = _layout_of(released)
+    keys, parts, values = parts_of(released)
     if parts:
         raise ArgumentError(
             "released",
             f"is a table of a distribution: it has rows by {quote(parts[0])} within each group.",
-            hint="use table.to_html() of pandas for a page, Distribution.plot on what release_distribution "
-            "returned, and for its keys the domain that it was released with.",
+            hint="use dpt.page for quantiles, table.to_html() of pandas for other tables, Distribution.plot "
+            "on what release_distribution returned, and for its keys the domain that it was released with.",
         )
     return keys, values
 
 
-def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
+def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
     """Find the keys, the column that distinguishes the rows of a group in a distribution, and the values."""
     columns: list[Hashable] = list(released.columns)
     if not released.columns.is_unique:
@@ -117,7 +117,7 @@ def _layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], 
             "released",
             "is not a released table: it lacks the column `level`, or values with a standard error.",
             hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level. "
-            "For a distribution of all records, which has no levels, use table.to_html() of pandas.",
+            "For a distribution of all records, which has no levels, use Distribution.to_html.",
         )
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]
@@ -149,7 +149,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     The table may have been filtered or read back from a file. The index has the keys from the coarsest down
     to `name`, and the bins, ranges or parts of a distribution.
     """
-    by, parts, _ = _layout_of(released)
+    by, parts, _ = parts_of(released)
     if not is_name(name) or name not in (ROOT, *by):
         renamed = f"; {_RENAMING}" if is_name(name) and name in released else "."
         raise ArgumentError(

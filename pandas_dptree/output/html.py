@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Final, Union
 
-__all__ = ["Child", "Markup", "element"]
+__all__ = ["Child", "Markup", "clean", "element"]
 
 _WITHOUT_END: Final = frozenset(
     {"br", "circle", "input", "line", "link", "meta", "path", "polygon", "polyline", "rect", "use"}
@@ -27,14 +27,14 @@ def element(tag: str, *children: Child, **attributes: str | float | bool | None)
     """Return an element; ``class_`` means class, ``data_x`` data-x; None and False leave an attribute out."""
     opened = "".join(
         f" {name.rstrip('_').replace('_', '-')}"
-        + ("" if value is True else f'="{escape(_clean(str(value)))}"')
+        + ("" if value is True else f'="{escape(clean(str(value)))}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
     if tag in _WITHOUT_END and not children:
         return Markup(f"<{tag}{opened}/>")
     inner = "".join(
-        each if isinstance(each, Markup) else escape(_clean(each), quote=False) for each in _flat(children)
+        each if isinstance(each, Markup) else escape(clean(each), quote=False) for each in _flat(children)
     )
     return Markup(f"<{tag}{opened}>{inner}</{tag}>")
 
@@ -52,8 +52,8 @@ def _flat(children: Iterable[Child]) -> Iterator[str]:
             yield from _flat(child)
 
 
-def _clean(text: str) -> str:
-    """Replace characters that HTML cannot hold: controls, and halves of surrogate pairs."""
+def clean(text: str) -> str:
+    """Replace characters that HTML and XML cannot hold: controls, and halves of surrogate pairs."""
     if text.isprintable():
         return text
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_control(each) else each for each in text)

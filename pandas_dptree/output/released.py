@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.output.frames import layout_of, prefix_of
 
-__all__ = ["Released", "Shown", "provenance_of", "share_of"]
+__all__ = ["REMAINDER", "Released", "Shown", "provenance_of", "share_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -68,7 +68,9 @@ class Released:
                 hint=f"keep rows with one of the levels {listed([ROOT, *keys])}.",
             )
         released = cls(table, keys, columns, depth.astype(np.int64))
-        if len(np.unique(np.column_stack([depth, released.groups]), axis=0)) < len(table):
+        own = np.column_stack([np.zeros(len(table), dtype=np.int64), released.groups])
+        node = depth * (len(table) + 1) + own[np.arange(len(table)), depth]
+        if pd.Series(node).duplicated().any():
             raise ArgumentError(
                 "released",
                 "has several rows for one node.",
@@ -129,7 +131,7 @@ class Released:
         for place, key in enumerate(self.keys):
             below = self.depth > place
             codes = canonical_codes(self.table[key])[0] + 1  # 0 for a missing key: a remainder
-            above = pd.factorize(above * (codes.max() + 1) + codes)[0].astype(np.int64)
+            above[below] = pd.factorize((above * (codes.max() + 1) + codes)[below])[0]
             groups[below, place] = above[below]
         return groups
 
@@ -155,7 +157,7 @@ class Released:
         """The keys as text."""
         texts = []
         for key in self.keys:
-            text = _restore_integers(self.table[key]).astype(str).to_numpy(dtype=object, copy=True)
+            text = _as_text(_restore_integers(self.table[key]))
             text[self.table[key].isna().to_numpy()] = REMAINDER
             texts.append(text)
         return texts
@@ -179,6 +181,10 @@ class Released:
         """Return the last key of a row."""
         depth = int(self.depth[row])
         return str(self._texts[depth - 1][row]) if depth else ROOT
+
+    def keys_of(self, row: int) -> tuple[str, ...]:
+        """Return all keys of a row, from the coarsest down."""
+        return tuple(str(text[row]) for text in self._texts[: int(self.depth[row])])
 
     def path(self, row: int) -> str:
         """Join the keys of a row, the last one first, without those that the next one implies."""
@@ -206,6 +212,14 @@ def share_of(provenance: Mapping[str, Any]) -> str:
     """Format the confidence of intervals as a percentage; empty if it is unknown."""
     confidence = provenance.get("confidence")
     return f"{100 * confidence:.4g} %" if isinstance(confidence, float) else ""
+
+
+def _as_text(keys: pd.Series) -> npt.NDArray[Any]:
+    """Return keys as text."""
+    try:
+        return keys.astype(str).to_numpy(dtype=object, copy=True)
+    except UnicodeEncodeError:  # of lone surrogates
+        return np.array([*map(str, keys)], dtype=object)
 
 
 def _restore_integers(keys: pd.Series) -> pd.Series:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +29,25 @@ from pandas_dptree.output.column_types import (
     printable,
 )
 
-__all__ = ["Keeper", "alteration", "state_digest", "stated_digest", "table_digest"]
+__all__ = [
+    "Alteration",
+    "Keeper",
+    "alteration",
+    "how_altered",
+    "state_digest",
+    "stated_digest",
+    "table_digest",
+]
 
 Table = TypeVar("Table", bound=Any)
 
-_ALTERED: Final = "not the whole released table"
-_SELECTED: Final = "rows were selected or moved; their values are those of the release"
-_CHANGED: Final = "values were changed after the release"
+Alteration = Literal["selected", "changed", "either"]
+
+_ALTERED: Final[Mapping[Alteration, str]] = {
+    "selected": "rows were selected or moved; their values are those of the release",
+    "changed": "values were changed after the release",
+    "either": "rows or columns were selected, moved or added, or values were changed after the release",
+}
 _KEY: Final = "table_digest"
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
@@ -89,22 +101,27 @@ def stated_digest(released: Any) -> str | None:
 class Keeper(Protocol):
     """A ledger that keeps what was released."""
 
-    def table(self, charge: int) -> Any:
-        """Return the table that was released for a charge."""
+    def table(self, charge: int, *, linear: bool = False) -> Any:
+        """Return the table that was released for a charge, perhaps with its unbiased estimates."""
 
 
-def alteration(table: Any, ledger: Keeper | None = None) -> str:
-    """Say that a table has other values than its release; nothing if it has not, or states no digest.
+def alteration(table: Any) -> str:
+    """Say that a table has other values than its release; nothing if it has not, or states no digest."""
+    kind = how_altered(table)
+    return f"not the whole released table: {_ALTERED[kind]}" if kind else ""
 
-    With the ledger, the table is compared with the one that was kept, and the change is named.
+
+def how_altered(table: Any, ledger: Keeper | None = None) -> Alteration | None:
+    """Return in what a table differs from its release; None if it does not, or states no digest.
+
+    With the ledger, the table is compared with the one that was kept, and the change is known.
     """
     if ledger is not None and isinstance(whole := _kept(table, ledger), pd.DataFrame):
         if table_digest(table) == table_digest(whole):
-            return ""
-        return f"{_ALTERED}: {_SELECTED if _has_rows(whole, table) else _CHANGED}"
+            return None
+        return "selected" if _has_rows(whole, table) else "changed"
     digest = stated_digest(table)
-    altered = digest is not None and digest != table_digest(table)
-    return f"{_ALTERED}: rows or columns were selected, moved or added, or {_CHANGED}" if altered else ""
+    return "either" if digest is not None and digest != table_digest(table) else None
 
 
 def _kept(table: Any, ledger: Keeper) -> Any:
@@ -119,7 +136,9 @@ def _kept(table: Any, ledger: Keeper) -> Any:
             else f"must be a ledger, not {kind_of_object(ledger)}.",
             hint='for example dpt.Ledger.open("budget.sqlite"); or leave it out.',
         )
-    whole = ledger.table(charge.get("charge", 0))
+    names = [str(name) for name in getattr(table, "columns", ())]
+    linear = any(name == "linear" or name.endswith("_linear") for name in names)
+    whole = ledger.table(charge.get("charge", 0), linear=linear)
     if not isinstance(whole, pd.DataFrame) or whole.attrs["dp"].get("ledger") == charge:
         return whole
     raise ArgumentError(

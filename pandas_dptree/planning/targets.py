@@ -17,8 +17,10 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.area_shares import AreaTarget, best_shares, sums_of_squares
 from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.known_counts import Flags
+from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -31,6 +33,9 @@ _SMALLEST_LOSS = 1e-9
 
 LARGEST_LOSS = 1000.0
 """The largest meaningful epsilon or rho: beyond it, there is hardly any protection."""
+
+_LEAST_SHARE = 1e-3
+"""With targets of areas, a level whose best share is smaller is not measured, unless it is the last one."""
 
 _ROUNDS = 8  # of choosing the shares and then the loss; usually two or three
 
@@ -133,8 +138,8 @@ class Target:
     """Target standard errors of a tree's levels, and how the budget may be split to reach them.
 
     `std_errors` are the largest expected ones, in units of what is added up, inf for a level without a
-    target. The split "optimal" is the best one for these targets. `names`, `unit` and `widths`, the targets
-    that were stated as half widths, are for messages.
+    target, and those of `areas`. The split "optimal" is the best one for these targets. `names`, `unit` and
+    `widths`, the targets that were stated as half widths, are for messages.
     """
 
     tree: Tree
@@ -146,6 +151,7 @@ class Target:
     known: Flags | None = None
     unit: float = 1.0
     widths: Mapping[Hashable, Within] = field(default_factory=dict)
+    areas: Sequence[AreaTarget] = ()
 
     @property
     def weights(self) -> FloatArray:
@@ -154,7 +160,8 @@ class Target:
 
     def __post_init__(self) -> None:
         """Check that there is a target, and that noise of that size exists."""
-        wanted = self.std_errors[np.isfinite(self.std_errors)]
+        of_areas = [area.std_error for area in self.areas]
+        wanted = np.append(self.std_errors[np.isfinite(self.std_errors)], of_areas)
         one_unit = float(self.sensitivity.l1)
         least, most = 1e-6, min(1e5 * one_unit, 1e11)  # there is no noise of a scale above 1e12
         if not len(wanted) or wanted.min() < least or wanted.max() > most:
@@ -167,6 +174,7 @@ class Target:
             )
         if (
             self.known is not None
+            and not self.areas
             and not self._means(np.ones(len(self.names)))[np.isfinite(self.std_errors)].any()
         ):
             raise ArgumentError(
@@ -191,7 +199,7 @@ class Target:
         """
         size = 1.0
         for _ in range(_ROUNDS):
-            shares = self._shares(noise, loss_of(size))
+            shares = self.shares(noise, loss_of(size))
             before, size = size, _crossing(partial(self._excess, noise, loss_of, shares), size)
             if size <= _SMALLEST_LOSS:
                 raise ArgumentError(
@@ -204,7 +212,7 @@ class Target:
             if abs(size / before - 1) < 1e-6:
                 break
         step = 1e-7  # the split is accurate to a few parts in ten million, and depends on the loss a little
-        while self._excess(noise, loss_of, self._shares(noise, loss_of(size)), size) > 1:
+        while self._excess(noise, loss_of, self.shares(noise, loss_of(size)), size) > 1:
             size, step = size * (1 + step), 2 * step
         return size
 
@@ -213,11 +221,18 @@ class Target:
     ) -> ArgumentError:
         """Return the error that the target needs a larger loss than allowed, and what the limit gives."""
         kind = "rho" if loss_of(limit).kind == "zcdp" else "epsilon"
-        reached = self._errors(noise, loss_of(limit), self._shares(noise, loss_of(limit)))
+        variances = self._noise_variances(noise, loss_of(limit), self.shares(noise, loss_of(limit)))
+        stated = zip(self.names, self._errors(variances), self.std_errors, strict=True)
         possible = ", ".join(
-            f"{quote(name)}: {self._in_words(name, error, wanted)}"
-            for name, error, wanted in zip(self.names, reached, self.std_errors, strict=True)
-            if math.isfinite(wanted)
+            [
+                f"{quote(name)}: {self._in_words(name, error, wanted)}"
+                for name, error, wanted in stated
+                if math.isfinite(wanted)
+            ]
+            + [
+                f"area {number}: {float(f'{error * self.unit:.4g}')}"
+                for number, error in enumerate(self._area_errors(variances), start=1)
+            ]
         )
         what = "about" if self.widths else "standard errors of"
         needed = f"{kind}={size:.4g}" if math.isfinite(size) else f"a huge {kind}"
@@ -237,15 +252,92 @@ class Target:
         """Return standard errors in the reader's unit, without rounding errors of the unit."""
         return [float(f"{error * self.unit:.12g}") for error in errors]
 
-    def _shares(self, noise: AdditiveNoise, loss: PrivacyLoss) -> FloatArray:
+    def shares(self, noise: AdditiveNoise, loss: PrivacyLoss) -> FloatArray:
+        """Return the share of the budget of each level: the best ones, or those that the split states."""
+        if self.areas and isinstance(self.split, str) and self.split == "optimal":
+            return self._best_for_areas(noise)
+        return self._level_shares(noise, loss, self.split, self.weights, "worst")
+
+    def _level_shares(
+        self,
+        noise: AdditiveNoise,
+        loss: PrivacyLoss,
+        split: Split | FloatArray,
+        weights: FloatArray,
+        objective: Objective,
+    ) -> FloatArray:
         return level_shares(
-            self.tree, noise=noise, loss=loss, sensitivity=self.sensitivity, split=self.split,
-            level_weights=self.weights, objective="worst", least_squares=self.least_squares, known=self.known,
+            self.tree, noise=noise, loss=loss, sensitivity=self.sensitivity, split=split,
+            level_weights=weights, objective=objective, least_squares=self.least_squares, known=self.known,
         )  # fmt: skip
 
-    def _errors(self, noise: AdditiveNoise, loss: PrivacyLoss, shares: FloatArray) -> FloatArray:
+    def _best_for_areas(self, noise: AdditiveNoise) -> FloatArray:
+        """Find the best shares for noise so large that its steps do not matter; the loss does not, either.
+
+        The errors of several splits have local minima, so three splits are starts. Without least squares each
+        level that the table shows must be measured; otherwise a level with hardly any share is not.
+        """
+        if (found := self._shares_for_areas.get(noise.name)) is None:
+            small = [PrivacyLoss(epsilon=0.01), PrivacyLoss(rho=1e-4)]
+            loss = next(each for each in small if noise.supports(each))
+            even = np.ones(len(self.names))
+            uniform = self._level_shares(noise, loss, "uniform", even, "levels")
+            leaves = np.where(np.arange(len(even)) < len(even) - 1, 0.1, 1.0) * (uniform > 0)
+            optimal = self._level_shares(noise, loss, "optimal", even, "levels")
+            optimal = np.where(uniform > 0, np.maximum(optimal, 1e-3), 0.0)
+            starts = [each / each.sum() for each in (uniform, leaves, optimal)]
+            found = best_shares(
+                starts, partial(self._noise_variances, noise, loss), self._excesses_and_slopes
+            )
+            if self.least_squares:
+                found = np.where((found < _LEAST_SHARE) & (even.cumsum() < len(even)), 0.0, found)
+            self._shares_for_areas[noise.name] = found = found / found.sum()
+        return found
+
+    @cached_property
+    def _shares_for_areas(self) -> dict[str, FloatArray]:
+        return {}
+
+    def _noise_variances(self, noise: AdditiveNoise, loss: PrivacyLoss, shares: FloatArray) -> FloatArray:
         variances = noise.variance(noise.noise_scales(loss, self.sensitivity, shares))
-        return np.sqrt(self._means(1 / np.maximum(variances, LEAST_VARIANCE)))
+        return np.maximum(variances, LEAST_VARIANCE)
+
+    def _errors(self, variances: FloatArray) -> FloatArray:
+        """Return the standard error of each level, from the variances of its noise."""
+        return np.sqrt(self._means(1 / variances))
+
+    def _sums_of_squares(self, area: AreaTarget, variances: FloatArray) -> FloatArray:
+        return sums_of_squares(
+            self.tree, variances, area.weights, least_squares=self.least_squares, known=self.known
+        )
+
+    def _area_errors(self, variances: FloatArray) -> FloatArray:
+        """Return the standard error of each area, from the variances of the noise of the levels."""
+        finite = np.where(np.isfinite(variances), variances, 0.0)
+        return np.sqrt([float(finite @ self._sums_of_squares(area, variances)) for area in self.areas])
+
+    def _excesses_and_slopes(self, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the logarithms of errors over targets, and their derivatives by those of the variances."""
+        named = np.flatnonzero(np.isfinite(self.std_errors))
+        means, vjp = (
+            level_variances_and_vjp(self._orbits, 1 / variances[:, None])
+            if self.least_squares
+            else unrelated_variances_and_vjp(self._orbits.part_unknown, 1 / variances[:, None])
+        )
+        logs, slopes = [], []
+        for level in named.tolist():
+            mean = float(means[level, 0])
+            if mean > 0:
+                gradient = vjp((np.arange(len(means)) == level).astype(np.float64)[:, None])[:, 0]
+                logs.append(np.log(mean) / 2 - np.log(self.std_errors[level]))
+                slopes.append(-gradient / variances / (2 * mean))
+        finite = np.where(np.isfinite(variances), variances, 0.0)
+        for area in self.areas:
+            parts = finite * self._sums_of_squares(area, variances)
+            if (whole := float(parts.sum())) > 0:
+                logs.append(np.log(whole) / 2 - np.log(area.std_error))
+                slopes.append(parts / (2 * whole))
+        return np.array(logs), np.array(slopes)
 
     def _means(self, precisions: FloatArray) -> FloatArray:
         """Return the mean variance of each level."""
@@ -259,7 +351,10 @@ class Target:
         self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss], shares: FloatArray, size: float
     ) -> float:
         """Return the largest ratio of an error to its target."""
-        return float((self._errors(noise, loss_of(size), shares) / self.std_errors).max())
+        variances = self._noise_variances(noise, loss_of(size), shares)
+        of_levels = float((self._errors(variances) / self.std_errors).max())
+        areas = zip(self._area_errors(variances).tolist(), self.areas, strict=True)
+        return max([of_levels, *(float(error) / area.std_error for error, area in areas)])
 
 
 def _crossing(falling: Callable[[float], float], guess: float) -> float:

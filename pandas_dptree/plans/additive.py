@@ -12,6 +12,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.hierarchy.areas import Area
 from pandas_dptree.hierarchy.domain import Domain, source_in_words
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
@@ -22,6 +23,7 @@ from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.pictures.plan_errors import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
+from pandas_dptree.planning.area_shares import sums_of_squares
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import not_measured
@@ -29,6 +31,7 @@ from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Release
+from pandas_dptree.plans.shown_columns import KEPT
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 if TYPE_CHECKING:
@@ -196,6 +199,23 @@ class AdditivePlan(Measurement):
         """
         return level_alpha_rmse(self, alpha, counts)
 
+    def area_std_error(self, area: Area) -> float:
+        """Return the expected standard error of the sum of several nodes, made by `pandas_dptree.combine`.
+
+        It is in counts, or in the unit of the column. Nodes share measurements, so it is not the root of the
+        sum of their variances. An `ArgumentError` is raised if the plan's domain lacks one of the nodes.
+        """
+        of_levels = self.noise.variance(self.unit_noise_scales)
+        squares = sums_of_squares(
+            self.tree,
+            of_levels,
+            area.weights(self.domain),
+            least_squares=self._estimator.combines_levels,
+            known=self.known.exact,
+        )
+        variance = float(np.where(np.isfinite(of_levels), of_levels, 0.0) @ squares)
+        return float(self._in_column_units(np.sqrt([variance]))[0])
+
     def compare(
         self, *, alpha: float | None = None, counts: Mapping[Hashable, float] | None = None
     ) -> pd.DataFrame:
@@ -241,6 +261,7 @@ class AdditivePlan(Measurement):
             "fit": self.fit,
             "confidence": self.confidence,
             "keep_measurements": "measurements" in self.keep,
+            **({"keep_linear": True} if "linear" in self.keep else {}),
             "quantity": {
                 "column": serialize.name("column", self.quantity.column),
                 "low": self.quantity.low,
@@ -296,7 +317,7 @@ class AdditivePlan(Measurement):
             consistency=data["consistency"],
             fit=data["fit"],
             confidence=data["confidence"],
-            keep=("measurements",) if data["keep_measurements"] else (),
+            keep=tuple(each for each in KEPT if data.get(f"keep_{each}", False)),
             **common,
         )
 

@@ -128,6 +128,10 @@ def columns_of(name: Hashable, plan: Measurement, values: Measured) -> dict[Hash
         columns |= _interval_columns(plan, values, prefix)
     if "measurements" in plan.keep:
         columns |= measurement_columns(plan, values, prefix)
+    if "linear" in plan.keep:
+        columns[f"{prefix}linear"] = [
+            np.asarray(plan._in_column_units(level), dtype=np.float64) for level in unbiased(plan, values)
+        ]
     return columns
 
 
@@ -154,7 +158,7 @@ def linear_estimates(
     plans: Mapping[Hashable, Measurement], values: Sequence[Measured], origin: Origin
 ) -> dict[str, Levels]:
     """Return the estimates of `unbiased` that tables do not show, in column units, for a ledger to keep."""
-    if origin.charge is None:
+    if not origin.keeps_linear:
         return {}
     return {
         str(name): list(map(plan._in_column_units, unbiased(plan, each)))

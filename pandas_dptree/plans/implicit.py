@@ -124,6 +124,13 @@ class ImplicitPlan(Plan[pd.DataFrame]):
         check_rows_of_records(self.privacy_unit, self.max_contributions)
         check_confidence(self.confidence)
         object.__setattr__(self, "keep", check_kept(self.keep))
+        if "linear" in self.keep:
+            raise ArgumentError(
+                "keep",
+                "names unbiased estimates, which there are none of with private keys and implicit trees: "
+                "only large counts are shown.",
+                hint='leave "linear" out.',
+            )
         if self.confidence is None:
             raise ArgumentError(
                 "confidence", "must be given, although only Gaussian noise uses it.", hint="for example 0.95."

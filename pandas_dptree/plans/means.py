@@ -7,11 +7,11 @@ from collections.abc import Hashable
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.estimation.ratios import ratio_intervals
+from pandas_dptree.estimation.ratios import independent, ratio_intervals
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.execute import Levels, Measured, column_prefix, measurement_columns, unbiased
 
-__all__ = ["mean_columns"]
+__all__ = ["blank_below", "mean_columns", "mean_error"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -58,6 +58,18 @@ def mean_columns(
     return columns | (measurement_columns(plan, sums, prefix) if "measurements" in plan.keep else {})
 
 
+def mean_error(plan: AdditivePlan, n_rows: float) -> float:
+    """Return the error of a mean of so many rows on the last level, near the middle of the bounds."""
+    return float(plan.std_errors[-1]) / n_rows
+
+
+def blank_below(plan: AdditivePlan, count_plan: AdditivePlan) -> float:
+    """Return about how many rows of a node on the finest level are enough for its mean to be shown."""
+    width = float(plan.quantity.unit) * (plan.quantity.high - plan.quantity.low)
+    enough = float(plan.std_errors[-1]) / (_MOST_ERROR * width)
+    return max(1.0, _MIN_COUNT * float(count_plan.std_errors[-1]), enough)
+
+
 def _from_middle(plan: AdditivePlan, units: FloatArray) -> FloatArray:
     """Convert units from the middle of the bounds to values, clipped to the bounds as floats."""
     quantity = plan.quantity
@@ -75,8 +87,7 @@ def _mean_intervals(
         ratio_intervals(
             total,
             count,
-            variances=((error / unit) ** 2, count_error**2),
-            fourth_cumulants=(fourth, count_fourth),
+            joint_cumulants=independent(((error / unit) ** 2, count_error**2), (fourth, count_fourth)),
             bounds=(plan.quantity.low, plan.quantity.high),
             confidence=plan.confidence,
         )

@@ -158,8 +158,6 @@ class PlanOptions(TypedDict, total=False):
             None,
             "mapping",
             "The weight of each level's error, by name; 1 for levels left out.",
-            flag="--level-weight",
-            metavar="LEVEL=WEIGHT",
         ),
     ]
     objective: Annotated[
@@ -170,7 +168,6 @@ class PlanOptions(TypedDict, total=False):
             "The error that the optimal split minimizes.",
             '``"levels"``: the mean variance of a level, averaged over the levels. ``"cells"``: the mean '
             'variance over all nodes. ``"worst"``: the variance of the worst level.',
-            flag="--objective",
         ),
     ]
     target: Annotated[
@@ -180,7 +177,8 @@ class PlanOptions(TypedDict, total=False):
             "mapping",
             "The standard errors to achieve, by level, with the smallest privacy loss.",
             "They are in counts (`relative` computes them from a share of a stated count). For intervals, "
-            "``{level: within(50, confidence=0.95)}`` states their half width, ± 50. The plan has the "
+            "``{level: within(50, confidence=0.95)}`` states their half width, ± 50, and "
+            "``{combine(paths): 25}`` the standard error of several nodes together. The plan has the "
             "smallest epsilon that achieves them, or with Gaussian noise and no `delta` the smallest rho, "
             "and the split for it. If `epsilon` or `rho` is given too, it must be large enough.",
             flag="--target",
@@ -208,7 +206,6 @@ class PlanOptions(TypedDict, total=False):
             "{" + ", ".join(f'"{name}"' for name in FITS) + "}",
             "How negative estimates are corrected.",
             " ".join(f'``"{name}"``: {each.description}' for name, each in FITS.items()),
-            flag="--fit",
         ),
     ]
     confidence: Annotated[
@@ -229,13 +226,17 @@ class PlanOptions(TypedDict, total=False):
         Sequence[Kept] | None,
         Option(
             None,
-            'list of {"measurements"}',
+            'list of {"measurements", "linear"}',
             "What else the table shows.",
             '``"measurements"``: the columns ``measurement`` and ``noise_scale``, the noisy values from '
-            "which the estimates are computed, and the scales of their noise.",
+            "which the estimates are computed, and the scales of their noise. "
+            '``"linear"``: the column ``linear``, the unbiased estimates of counts and sums, to which '
+            "standard errors apply; proportions, changes and sums of rows need it. Not for private keys and "
+            "implicit trees.",
             flag="--keep",
             metavar="COLUMNS",
-            help='what else to show: "measurements", the noisy values and their noise scales',
+            help='what else to show: "measurements", the noisy values and their noise scales; "linear", the '
+            "unbiased estimates",
         ),
     ]
     known: Annotated[

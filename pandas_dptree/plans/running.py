@@ -84,10 +84,11 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the noise of a release comes from, and what the release was charged to."""
+    """Where the noise of a release comes from, what it was charged to, and whether its estimates are kept."""
 
     rng: np.random.Generator | None = None
     charge: Charge | None = None
+    keeps_linear: bool = False
 
     @property
     def source(self) -> ByteSource:
@@ -133,10 +134,15 @@ class Release:
     returns: Callable[[Any], bool] = lambda table: not isinstance(table, xr.DataTree)
 
 
-def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> dict[Name, Any]:
+def carry_out(
+    releases: Mapping[Name, Release],
+    options: Mapping[str, Any],
+    linear: dict[Name, Mapping[str, Sequence[Any]]] | None = None,
+) -> dict[Name, Any]:
     """Carry out releases, charged together if the options name an account; return the tables by name.
 
-    The option `name` is the name of the only release, which has none otherwise.
+    The option `name` is the name of the only release, which has none otherwise. `linear` is filled with what
+    an account would keep beside each new table: `Outcome.linear`.
     """
     running = with_defaults(RUNNING, options)
     rng, account = running["rng"], _account(running)
@@ -169,7 +175,8 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
         try:
             while unfinished:
                 name, finish = unfinished.pop(0)  # so that exact values are freed one by one
-                outcomes[name] = finish(Origin(rng, charges.get(names[name])), done)
+                charge = charges.get(names[name])
+                outcomes[name] = finish(Origin(rng, charge, linear is not None or charge is not None), done)
                 with suppress(Exception):  # without its digest, a table is still a table
                     state_digest(outcomes[name].table)
                 if unfinished:
@@ -181,6 +188,8 @@ def carry_out(releases: Mapping[Name, Release], options: Mapping[str, Any]) -> d
                 finished = {name: each.table for name, each in outcomes.items()}
                 _keep(account, _outputs(outcomes, charges, names, texts), finished)
             _say_charged([charges[names[name]] for name in releases if name not in outcomes], error)
+    if linear is not None:
+        linear.update({name: each.linear for name, each in outcomes.items()})
     tables = {name: kept[name].table if name in kept else outcomes[name].table for name in names}
     released = next(iter(tables.values())) if len(tables) == 1 else tables
     if account is not None and charges:

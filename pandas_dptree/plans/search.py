@@ -12,12 +12,14 @@ import numpy as np
 from pandas_dptree.errors import ArgumentError, check_choice, listed, quote
 from pandas_dptree.estimation.estimators import estimator_for
 from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.hierarchy.areas import Area
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechanism, candidate_noises
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.output.frames import check_names
+from pandas_dptree.planning.area_shares import AreaTarget
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, level_shares
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target, Within
@@ -120,7 +122,11 @@ def find_plan(
     )
 
     def planned(
-        noise: AdditiveNoise, loss: PrivacyLoss, weights: FloatArray, objective: Objective
+        noise: AdditiveNoise,
+        loss: PrivacyLoss,
+        weights: FloatArray,
+        objective: Objective,
+        shares: Split | FloatArray = shares,
     ) -> AdditivePlan:
         return AdditivePlan(
             tree=tree,
@@ -162,7 +168,8 @@ def find_plan(
             "already decides how much each level matters.",
             hint="leave out `level_weights` and `objective`.",
         )
-    std_errors, widths = _stated_targets(given["target"], names)
+    of_areas, of_levels = _stated_areas(given["target"], domain, float(quantity.unit))
+    std_errors, widths = _stated_targets(of_levels, names)
     goal = Target(
         tree=tree,
         names=names,
@@ -173,6 +180,7 @@ def find_plan(
         known=public.exact,
         unit=float(quantity.unit),
         widths=widths,
+        areas=of_areas,
     )
     return _plan_for(goal, given, planned)
 
@@ -210,6 +218,23 @@ def noises_for(mechanism: Mechanism | AdditiveNoise, loss: PrivacyLoss) -> list[
     return candidate_noises(mechanism, loss)
 
 
+def _stated_areas(target: Any, domain: Domain | Tree, unit: float) -> tuple[list[AreaTarget], Any]:
+    """Return the targets of areas, with standard errors in units of what is added up, and the others."""
+    if not isinstance(target, Mapping):
+        return [], target
+    areas = []
+    for area in (name for name in target if isinstance(name, Area)):
+        stated = target[area]
+        if isinstance(stated, bool) or not isinstance(stated, (int, float, np.number)) or not stated > 0:
+            raise ArgumentError(
+                "target",
+                f"must give an area a standard error above 0, not {quote(stated)}.",
+                hint="half widths are for levels: state a standard error of the area.",
+            )
+        areas.append(AreaTarget(area.weights(domain), float(stated) / unit))
+    return areas, {name: stated for name, stated in target.items() if not isinstance(name, Area)}
+
+
 def _stated_targets(target: Any, names: Sequence[Hashable]) -> tuple[FloatArray, dict[Hashable, Within]]:
     """Return each level's standard error, inf without a target, and the targets that are half widths.
 
@@ -241,7 +266,10 @@ def _plan_for(goal: Target, given: Mapping[str, Any], planned: Callable[..., Add
     limit = LARGEST_LOSS if stated is None else stated
     if size > limit:
         raise reached.out_of_reach(noise, loss_of, size, limit)
-    return planned(noise, loss_of(size if stated is None else stated), reached.weights, "worst")
+    loss = loss_of(size if stated is None else stated)
+    if goal.areas:  # the weights of levels do not say what is best for areas
+        return planned(noise, loss, np.ones(len(goal.names)), "levels", reached.shares(noise, loss))
+    return planned(noise, loss, reached.weights, "worst")
 
 
 def _smallest_loss(

@@ -7,10 +7,10 @@ from typing import Any, Literal, get_args
 
 from pandas_dptree.errors import ArgumentError, quote
 
-__all__ = ["Kept", "check_confidence", "check_kept"]
+__all__ = ["KEPT", "Kept", "check_confidence", "check_kept"]
 
-Kept = Literal["measurements"]
-"""Further columns of a table: the measurements, with their noise scales."""
+Kept = Literal["measurements", "linear"]
+"""Further columns of a table: the measurements, with their noise scales; the unbiased estimates."""
 
 KEPT: tuple[Kept, ...] = get_args(Kept)
 
@@ -36,6 +36,7 @@ def check_kept(keep: Sequence[Kept] | None) -> tuple[Kept, ...]:
         raise ArgumentError(
             "keep",
             f"must be a list that names further columns, not {quote(keep)}.",
-            hint='keep=["measurements"] adds the noisy values from which the table is computed.',
+            hint='keep=["measurements"] adds the noisy values from which the table is computed, and '
+            'keep=["linear"] the unbiased estimates.',
         )
     return tuple(each for each in KEPT if each in named)

@@ -174,7 +174,7 @@ def test_a_command_that_was_stopped_says_so(files, ledger, capsys, monkeypatch, 
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"pandas_dptree.cli.records.{reader}", stop)
+    monkeypatch.setattr(f"pandas_dptree.ingest.files.records.{reader}", stop)
     assert counts(files, *charging(files)) == Status.STOPPED == 130
     said = capsys.readouterr().err
     assert said.startswith("dptree: Stopped by Ctrl-C.\nHint: `dptree ledger show`") and said.count("\n") == 2

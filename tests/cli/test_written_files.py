@@ -241,3 +241,12 @@ def test_a_release_that_cannot_be_described_is_written_all_the_same(files, capsy
     else:
         table = pd.read_parquet(files / name) if name == "out.parquet" else pd.read_csv(files / name)
         assert table["level"].iloc[0] == "total"
+
+
+def test_a_workbook(files, verbs, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    out = files / "out.xlsx"
+    assert main([*verbs["counts"], "--out", str(out)]) == 0
+    assert openpyxl.load_workbook(out).sheetnames == ["Read me", "out"]
+    assert main([*verbs["counts"], "--out", str(out)]) == 2
+    assert "already exists" in capsys.readouterr().err

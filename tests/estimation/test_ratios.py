@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from pandas_dptree.estimation.ratios import ratio_intervals
+from pandas_dptree.estimation.ratios import independent, ratio_intervals
 from tests.helpers_cases import each
 
 
@@ -22,8 +22,9 @@ def test_an_interval_holds_just_the_ratios_that_are_not_refuted(
         float(end[0])
         for end in ratio_intervals(
             np.array([total]), np.array([count]),
-            variances=(np.array([sum_variance]), np.array([count_variance])),
-            fourth_cumulants=(np.zeros(1), np.zeros(1)), bounds=bounds, confidence=0.95,
+            joint_cumulants=independent(
+                (np.array([sum_variance]), np.array([count_variance])), (np.zeros(1), np.zeros(1))
+            ), bounds=bounds, confidence=0.95,
         )
     )  # fmt: skip
     assert bounds[0] <= lower <= upper <= bounds[1]
@@ -36,7 +37,7 @@ def test_an_interval_holds_just_the_ratios_that_are_not_refuted(
 
 @each("count", [-1000.0, -10.0, 0.0, 1.9])
 def test_a_count_that_is_negative_or_like_its_noise_leaves_the_bounds(count):
-    once = {"variances": (np.ones(1), np.ones(1)), "fourth_cumulants": (np.zeros(1), np.zeros(1))}
+    once = {"joint_cumulants": independent((np.ones(1), np.ones(1)), (np.zeros(1), np.zeros(1)))}
     for total in (-80.0, 0.0, 80.0):
         lower, upper = ratio_intervals(
             np.array([total]), np.array([count]), bounds=(-1, 2), confidence=0.95, **once
@@ -49,7 +50,9 @@ def test_the_shape_of_the_noise_of_counts_is_that_of_the_interval():
     b, total, count = 10.0, 80.0, 100.0
     ends = ratio_intervals(
         np.array([total]), np.array([count]), bounds=(-5, 5), confidence=0.95,
-        variances=(np.zeros(1), np.array([2 * b**2])), fourth_cumulants=(np.zeros(1), np.array([12 * b**4])),
+        joint_cumulants=independent(
+            (np.zeros(1), np.array([2 * b**2])), (np.zeros(1), np.array([12 * b**4]))
+        ),
     )  # fmt: skip
     reach = b * math.log(20)
     np.testing.assert_allclose(np.ravel(ends), [total / (count + reach), total / (count - reach)], rtol=1e-3)

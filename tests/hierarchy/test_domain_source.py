@@ -183,7 +183,6 @@ def test_plans_state_the_source_unless_the_keys_were_given(source):
     ],
 )
 def test_pages_state_the_source(source, words):
-    pytest.importorskip("great_tables")
     for options in ({}, {"mechanism": FACTOR}):
         page = dpt.tree_counts(VISITS, BY, **LOSS, domain=STATED[source], **options).dp.to_html()
         assert f"Which rows the table has: not protected. {words}" in page

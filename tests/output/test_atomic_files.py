@@ -34,4 +34,4 @@ def test_what_a_link_leads_to_is_replaced(counts, tmp_path):
 
 def test_what_is_no_unicode_is_replaced(counts, tmp_path):
     counts.head(7).dp.to_html(tmp_path / "report.html", title="a\ud800b")
-    assert "<h1>a?b</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>a\ufffdb</h1>" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree import verify
-from pandas_dptree.output.table_digest import alteration, table_digest
+from pandas_dptree.output.table_digest import alteration, how_altered, table_digest
 from tests.helpers_arrays import visits_of_the_world
 from tests.helpers_cases import each
 from tests.helpers_files import SUFFIXES, column
@@ -178,7 +178,6 @@ def test_edited_tables_are_seen_in_files(counts, tmp_path, edit):
 
 
 def test_edited_tables_are_seen_on_pages():
-    pytest.importorskip("great_tables")
     counts = dpt.tree_counts(RECORDS, ["region"], domain=REGIONS, epsilon=1.0, rng=rng())
     assert "not the whole" not in counts.dp.to_html()
     for edit in EDITS[:2]:
@@ -196,7 +195,6 @@ def charged(tmp_path):
 
 
 def test_the_ledger_tells_selected_rows_from_changed_values(charged):
-    pytest.importorskip("great_tables")
     counts, ledger = charged
     assert "not the whole" not in counts.dp.to_html(ledger=ledger)
     for edit, words in [
@@ -213,13 +211,13 @@ def test_the_ledger_tells_selected_rows_from_changed_values(charged):
 def test_ledgers_that_are_not_those_of_the_table(charged, tmp_path):
     counts, ledger = charged
     with pytest.raises(dpt.ArgumentError, match="must be a ledger, not a str"):
-        alteration(counts, "budget.sqlite")
+        how_altered(counts, "budget.sqlite")
     with pytest.raises(dpt.ArgumentError, match="as the table states"):
-        alteration(PLANS["AdditivePlan"].release(RECORDS), ledger)
+        how_altered(PLANS["AdditivePlan"].release(RECORDS), ledger)
     with create(tmp_path, "other.sqlite", privacy_unit=dpt.ROWS) as other:
         PLANS["AdditivePlan"].release(RECORDS, ledger=other["patients"], note="one")
         with pytest.raises(dpt.ArgumentError, match="its charge has another digest"):
-            alteration(counts, other)
+            how_altered(counts, other)
 
 
 def test_edited_distributions_are_seen():

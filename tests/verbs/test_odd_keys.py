@@ -154,6 +154,5 @@ def test_leap_days(year: int) -> None:
 def test_a_table_of_keys_that_python_takes_for_one_another_is_shown(tmp_path: Any) -> None:
     keys = WORLDS["truths and numbers"]
     table = dpt.tree_counts(keys, ["a"], domain=keys, epsilon=1.0)
-    pytest.importorskip("great_tables")
     table.dp.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size

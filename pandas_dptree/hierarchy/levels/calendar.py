@@ -1,4 +1,4 @@
-"""Levels of a date: years, quarters, months, weeks, days and hours, listed without looking at the records."""
+"""Levels of a date: years, months, weeks, weekdays, hours and so on, listed without looking at records."""
 
 from __future__ import annotations
 
@@ -6,34 +6,44 @@ import datetime
 import re
 import warnings
 import zoneinfo
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.read_as import MISSING, Times
+from pandas_dptree.hierarchy.levels.units_of_time import (
+    DAY,
+    HOUR,
+    Unit,
+    exist,
+    labels_of,
+    numbers_of,
+    starts_of,
+)  # fmt: skip
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 
 __all__ = ["Calendar", "calendar"]
 
-Unit = Literal["year", "quarter", "month", "iso_year", "iso_week", "day", "hour"]
-
 _CHAINS = (("year", "quarter", "month", "day", "hour"), ("iso_year", "iso_week", "day", "hour"))
 """Nested units, from the coarsest to the finest."""
 
+_CYCLES = {"weekday": 7, "hour_of_day": 24}
+"""Units that come again, and how many of them there are; they may follow any unit that is longer."""
+
+_SOME_WEEK = np.array(["2001-01-01", "2001-01-07"], dtype="M8[D]")
+"""Has each weekday and each hour of the day."""
+
 _FIRST_YEAR, _LAST_YEAR = 1000, 9998
 """In this range, years have four digits, and times in any zone stay within the years of Python."""
-
-_HOUR, _DAY = 3_600, 86_400
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +58,8 @@ class Calendar(DerivedLevels[Domain]):
 
     column: Hashable
     units: tuple[Unit, ...]
-    start: np.datetime64
-    end: np.datetime64
+    start: np.datetime64 | None
+    end: np.datetime64 | None
     timezone: datetime.tzinfo | None
     format: str | None
 
@@ -70,26 +80,39 @@ class Calendar(DerivedLevels[Domain]):
         return ("calendar", self.column, self.units, str(self.start), str(self.end), zone, self.format)
 
     @cached_property
-    def leaves(self) -> IntArray:
-        """Numbers of the finest units, increasing, counted from 1970."""
-        days = np.array([self.start, self.end]).astype(np.int64)
-        ends = (days + np.array([0, 1])) * _DAY - np.array([0, 1])
-        first, last = _numbers(self.units[-1], ends)
-        numbers = np.arange(first, last + 1)
-        size = {"day": _DAY, "hour": _HOUR}.get(self.units[-1])
-        if size is not None and self.timezone is not None:
-            return numbers[_exist(numbers * size, size, self.timezone)]
+    def _listed(self) -> tuple[IntArray, IntArray]:
+        """The numbers of the leaves, increasing, and a second within each."""
+        days = _SOME_WEEK if self.start is None or self.end is None else np.array([self.start, self.end])
+        ends = (days.astype(np.int64) + np.array([0, 1])) * DAY - np.array([0, 1])
+        size = {"day": DAY, "weekday": DAY, "hour": HOUR, "hour_of_day": HOUR}.get(self.units[-1])
+        unit: Unit = {DAY: "day", HOUR: "hour"}.get(size or 0, self.units[-1])  # type: ignore[assignment]
+        first, last = numbers_of(unit, ends)
+        seconds = starts_of(unit, np.arange(first, last + 1))
+        if size is not None and self.timezone is not None and self.start is not None:
+            seconds = seconds[exist(seconds, size, self.timezone)]
+        numbers, place = np.unique(self._number(seconds), return_index=True)
+        return numbers, seconds[place]
+
+    def _number(self, seconds: IntArray) -> IntArray:
+        """Number the leaves in which local times lie, in the order of the leaves."""
+        dated = [unit for unit in self._units if unit not in _CYCLES]
+        numbers = numbers_of(dated[-1], seconds) if dated else np.zeros_like(seconds)
+        for unit in self._units[len(dated) :]:
+            numbers = numbers * _CYCLES[unit] + numbers_of(unit, seconds)
         return numbers
+
+    @cached_property
+    def _units(self) -> tuple[Unit, ...]:
+        """The units; an hour of a weekday is an hour of the day."""
+        of_weekday = self.units[-2:] == ("weekday", "hour")
+        return (*self.units[:-1], "hour_of_day") if of_weekday else self.units
 
     @cached_property
     def domain(self) -> Domain:
         """The public leaves."""
-        seconds = _starts(self.units[-1], self.leaves)
-        found = [np.unique(_numbers(unit, seconds), return_inverse=True) for unit in self.units]
-        labels = [
-            pd.Index(_unit_labels(unit, numbers))
-            for unit, (numbers, _) in zip(self.units, found, strict=True)
-        ]
+        _, seconds = self._listed
+        found = [np.unique(numbers_of(unit, seconds), return_inverse=True) for unit in self._units]
+        labels = [labels_of(unit, numbers) for unit, (numbers, _) in zip(self._units, found, strict=True)]
         forms = [tuple(label.tolist()) for label in labels]
         return Domain.from_codes(self.names, labels, forms, [codes for _, codes in found])
 
@@ -102,15 +125,23 @@ class Calendar(DerivedLevels[Domain]):
         """Find the leaf of each time in seconds since 1970; -1 if it is missing or outside the calendar."""
         if self.timezone is not None:
             seconds = self._to_local(seconds)
-        days = seconds // _DAY
-        inside = (days >= self.start.astype(np.int64)) & (days <= self.end.astype(np.int64))
-        numbers = _numbers(self.units[-1], np.where(inside, seconds, 0))
-        place = np.minimum(np.searchsorted(self.leaves, numbers), len(self.leaves) - 1)
-        return np.where(inside & (self.leaves[place] == numbers), place, -1)
+        first, last = self._days
+        inside = (seconds >= first * DAY) & (seconds < (last + 1) * DAY)
+        leaves, _ = self._listed
+        numbers = self._number(np.where(inside, seconds, 0))
+        place = np.minimum(np.searchsorted(leaves, numbers), len(leaves) - 1)
+        return np.where(inside & (leaves[place] == numbers), place, -1)
+
+    @property
+    def _days(self) -> tuple[int, int]:
+        """The first and the last day that are counted, since 1970."""
+        start = np.datetime64(f"{_FIRST_YEAR}-01-01", "D") if self.start is None else self.start
+        end = np.datetime64(f"{_LAST_YEAR}-12-31", "D") if self.end is None else self.end
+        return int(start.astype(np.int64)), int(end.astype(np.int64))
 
     def _to_local(self, seconds: IntArray) -> IntArray:
         """Convert UTC to local time; times more than two days outside the calendar become `MISSING`."""
-        low, high = _DAY * (np.array([self.start, self.end]).astype(np.int64) + np.array([-2, 3]))
+        low, high = DAY * (np.array(self._days) + np.array([-2, 3]))
         inside = (seconds >= low) & (seconds < high)
         times = pd.DatetimeIndex(np.where(inside, seconds, low).view("M8[s]")).tz_localize("UTC")
         local = times.tz_convert(self.timezone).tz_localize(None).to_numpy().astype("M8[s]").view(np.int64)
@@ -122,8 +153,8 @@ def calendar(
     column: Hashable,
     units: Unit | Sequence[Unit],
     *,
-    start: Any,
-    end: Any,
+    start: Any = None,
+    end: Any = None,
     timezone: Any = None,
     format: str | None = None,
 ) -> Calendar:
@@ -135,14 +166,17 @@ def calendar(
         The column that holds the dates or times.
     units : str or sequence of str
         From the coarsest to the finest, some of year, quarter, month, day, hour; or some of iso_year,
-        iso_week, day, hour. Other combinations are not nested.
+        iso_week, day, hour. Other combinations are not nested. Last may come units that come again: weekday,
+        hour_of_day, or both; after weekday, hour means the same as hour_of_day.
     start, end : date or str
-        The first and the last day, both included; public, and never taken from the records.
+        The first and the last day, both included; public, and never taken from the records. Weekdays and
+        hours of the day alone need none: all days are counted.
     timezone : str or tzinfo, optional
         For times with a time zone: the zone in which days and hours are read.
     format : str, optional
         Format of text, in the codes of ``datetime.datetime.strptime``, as in ``"%m/%d/%Y %H:%M"``. By
-        default ISO 8601.
+        default ISO 8601. Hours of the day alone may be read from times without a date, as in ``"%I:%M%p"``
+        for ``"9:27AM"``.
 
     Returns
     -------
@@ -158,7 +192,8 @@ def calendar(
     -----
     Keys are named as in ``"date_month"``. Years are whole numbers. All others are text that
     contains the whole time and sorts by it: ``1990Q1``, ``1990-03``, ``1990-W12``, ``1990-03-25``,
-    ``1990-03-25 14:00`` (except for weeks, as pandas prints its periods).
+    ``1990-03-25 14:00`` (except for weeks, as pandas prints its periods). Weekdays are an ordered categorical
+    from Monday, and hours of the day are text, as in ``14:00``.
 
     The units that overlap the dates are listed, and no domain is needed for them. With a time zone, days and
     hours that its clocks skip are not listed, and a repeated hour is a single unit.
@@ -182,32 +217,51 @@ def calendar(
             hint=naming("column", "date", column),
         )
     listed = tuple(units) if isinstance(units, (list, tuple)) else (units,) if isinstance(units, str) else ()
-    known = {unit for chain in _CHAINS for unit in chain}
+    known = {*_CYCLES, *(unit for chain in _CHAINS for unit in chain)}
     odd = [unit for unit in listed if not isinstance(unit, str) or unit not in known]
-    meant = get_close_matches(odd[0], sorted(known), 1) if odd and isinstance(odd[0], str) else []
+    close = get_close_matches(odd[0], sorted(known), 2) if odd and isinstance(odd[0], str) else []
+    meant = " or ".join(close)
     if not listed or odd:
         raise ArgumentError(
             "units",
             f"must list units of time, not {quote(odd[0], of=units) if odd else quote(units)}.",
-            hint="choose from year, quarter, month, day, hour, iso_year and iso_week, for example "
-            f'["year", "month", "day"]{f"; did you mean {meant[0]}?" if meant else "."}',
+            hint="choose from year, quarter, month, day, hour, iso_year, iso_week, weekday and hour_of_day, "
+            "for example "
+            f'["year", "month", "day"]{f"; did you mean {meant}?" if meant else "."}',
         )
-    if not any([unit for unit in chain if unit in listed] == list(listed) for chain in _CHAINS):
+    if not any([unit for unit in chain if unit in listed] == list(listed) for chain in _nested()):
         raise ArgumentError(
             "units",
             f"must be nested, from coarse to fine, not {quote(list(listed))}.",
             hint="a month lies within a quarter and a year, a week only within an iso_year, a day within "
-            "a month or a week, an hour within a day.",
+            "a month or a week, an hour within a day; weekday may follow any of them but a day, and "
+            "hour_of_day any but an hour.",
         )
-    first, last = _date("start", start), _date("end", end)
+    first, last = _dates(start, end, needed=listed[0] not in _CYCLES)
+    zone = None if timezone is None else _zone(timezone)
+    if format is not None:
+        _check_format(format, zone, hours_alone=first is None and listed == ("hour_of_day",))
+    return Calendar(column, listed, first, last, zone, format)
+
+
+def _dates(start: Any, end: Any, *, needed: bool) -> tuple[np.datetime64, np.datetime64] | tuple[None, None]:
+    """Read the first and the last day; unless they are needed, both may be missing."""
+    given = {"start": start, "end": end}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == 2 and not needed:
+        return None, None
+    if missing:
+        raise ArgumentError(
+            missing[0],
+            "and `end` " * (len(missing) - 1) + "must be given to calendar.",
+            hint='for example start="2024-01-01", end="2025-12-31".',
+        )
+    first, last = (_date(name, value) for name, value in given.items())
     if first > last:
         raise ArgumentError(
             "end", f"must not be before `start`: {last} is before {first}.", hint="swap the two."
         )
-    zone = None if timezone is None else _zone(timezone)
-    if format is not None:
-        _check_format(format, zone)
-    return Calendar(column, listed, first, last, zone, format)
+    return first, last
 
 
 def _date(argument: str, value: Any) -> np.datetime64:
@@ -241,15 +295,21 @@ def _zone(timezone: Any) -> datetime.tzinfo:
     )
 
 
-def _check_format(format: Any, timezone: datetime.tzinfo | None) -> None:
-    """Check that a format has the year, and a time zone if and only if there is a `timezone`."""
-    moment = datetime.datetime(2001, 1, 1, tzinfo=datetime.UTC)
+def _check_format(format: Any, timezone: datetime.tzinfo | None, *, hours_alone: bool) -> None:
+    """Check that a format has the year, or the hour if that suffices; and a time zone if there is one."""
+    moment = datetime.datetime(2001, 1, 1, 13, tzinfo=datetime.UTC)
     try:
         with warnings.catch_warnings(action="ignore"):  # about days without a year
             read = datetime.datetime.strptime(moment.strftime(format), format)
     except (TypeError, ValueError, re.error):  # re.error if a code is repeated
         read = datetime.datetime.min
-    if read.year != moment.year:
+    if hours_alone and timezone is None and read.hour != moment.hour:
+        raise ArgumentError(
+            "format",
+            f"must contain the hour of the day, in codes that `strptime` knows, not be {quote(format)}.",
+            hint='for example format="%I:%M%p" for "9:27AM", or format="%H:%M" for "09:27".',
+        )
+    if read.year != moment.year and not (hours_alone and timezone is None):
         raise ArgumentError(
             "format",
             f"must contain the year, in codes that `strptime` knows, not be {quote(format)}.",
@@ -263,65 +323,11 @@ def _check_format(format: Any, timezone: datetime.tzinfo | None) -> None:
         )
 
 
-def _numbers(unit: Unit, seconds: IntArray) -> IntArray:
-    """Number the units that contain the times, counted from that of 1970-01-01."""
-    days = seconds // _DAY
-    match unit:
-        case "hour":
-            return seconds // _HOUR
-        case "day":
-            return days
-        case "iso_week":  # 1970-01-01 was a Thursday, and weeks begin on Mondays
-            return (days + 3) // 7
-        case "iso_year":  # a week belongs to the year of its Thursday
-            return _numbers("year", (days + 3) // 7 * 7 * _DAY)
-        case "quarter":
-            return _numbers("month", seconds) // 3
-    return days.view("M8[D]").astype("M8[M]" if unit == "month" else "M8[Y]").view(np.int64)
-
-
-def _starts(unit: Unit, numbers: IntArray) -> IntArray:
-    """Return a second at the start of each unit; for an iso_year, some second within it."""
-    match unit:
-        case "hour":
-            return numbers * _HOUR
-        case "day":
-            return numbers * _DAY
-        case "iso_week":
-            return (numbers * 7 - 3) * _DAY
-        case "iso_year":  # 4 January always belongs to it
-            return _starts("year", numbers) + 3 * _DAY
-        case "quarter":
-            return _starts("month", numbers * 3)
-    months = numbers.view("M8[M]" if unit == "month" else "M8[Y]")
-    return months.astype("M8[D]").view(np.int64) * _DAY
-
-
-def _unit_labels(unit: Unit, numbers: IntArray) -> list[Any]:
-    """Return the keys of units, in the order of time."""
-    match unit:
-        case "year" | "iso_year":
-            return [1970 + number for number in numbers.tolist()]
-        case "quarter":
-            return [f"{1970 + number // 4}Q{number % 4 + 1}" for number in numbers.tolist()]
-        case "iso_week":
-            starts = _starts("iso_week", numbers)
-            years = _numbers("iso_year", starts)
-            week = numbers - _numbers("iso_week", _starts("iso_year", years)) + 1
-            return [f"{1970 + y}-W{w:02}" for y, w in zip(years.tolist(), week.tolist(), strict=True)]
-        case "hour":
-            return [hour.replace("T", " ") + ":00" for hour in np.datetime_as_string(numbers.view("M8[h]"))]
-    texts: list[str] = np.datetime_as_string(numbers.view("M8[M]" if unit == "month" else "M8[D]")).tolist()
-    return texts
-
-
-def _exist(starts: IntArray, size: int, timezone: datetime.tzinfo) -> npt.NDArray[np.bool_]:
-    """Whether each unit exists on local clocks, at its start or at its end."""
-    ends = [
-        pd.DatetimeIndex((starts + second).view("M8[s]")).tz_localize(
-            timezone, nonexistent="NaT", ambiguous=np.zeros(len(starts), dtype=bool)
-        )
-        for second in (0, size - 1)
-    ]
-    exist: npt.NDArray[np.bool_] = ~(np.asarray(ends[0].isna()) & np.asarray(ends[1].isna()))
-    return exist
+def _nested() -> Iterator[tuple[str, ...]]:
+    """Return the chains of units, with those that come again in place of what is shorter."""
+    for chain in _CHAINS:
+        yield chain
+        day, hour = chain.index("day"), chain.index("hour")
+        yield (*chain[:day], "weekday", "hour")
+        yield (*chain[:day], "weekday", "hour_of_day")
+        yield (*chain[:hour], "hour_of_day")

@@ -37,9 +37,6 @@ class AdditiveNoise(ABC):
     name: ClassVar[str]
     """The name by which callers choose it, and which a release states."""
 
-    description: ClassVar[str]
-    """The name in reports, such as "discrete Laplace"."""
-
     euclidean: ClassVar[bool] = False
     """Whether privacy depends only on the Euclidean distance of neighbours, in units of the noise scales.
 

@@ -44,7 +44,6 @@ class Gaussian(AdditiveNoise):
     """
 
     name: ClassVar[str] = "gaussian"
-    description: ClassVar[str] = "discrete Gaussian"
     euclidean: ClassVar[bool] = True
 
     def supports(self, loss: PrivacyLoss) -> bool:

@@ -39,7 +39,6 @@ class Laplace(AdditiveNoise):
     """
 
     name: ClassVar[str] = "laplace"
-    description: ClassVar[str] = "discrete Laplace"
 
     def budget(self, loss: PrivacyLoss) -> Fraction:
         """Return the epsilon, or the rho, that the levels share."""

@@ -19,7 +19,7 @@ __all__ = ["Drawn", "at_once", "choose", "kind_of", "places_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
-_TIMES = r"\d{4}-(Q[1-4]|W?\d\d(-\d.*)?)"
+_TIMES = r"\d{4}-(Q[1-4]|W?\d\d(-\d.*)?)|\d\d:00"
 """Quarters, months, weeks, days and hours, as `calendar` writes them: their order as text is that of time."""
 
 

@@ -17,7 +17,7 @@ from pandas_dptree.output.pictures.boxes import (
     name_of,
     strength_of,
 )
-from pandas_dptree.output.released import Released, Shown
+from pandas_dptree.output.released import Released
 
 __all__ = ["icicle_svg"]
 
@@ -29,8 +29,8 @@ def icicle_svg(
     value: Hashable | None = None,
     *,
     title: str,
+    description: str,
     identifier: str = "icicle",
-    description: str = "",
     name: Callable[[Released, Box], str] = name_of,
     number: Callable[[float], str] = "{:,.10g}".format,
 ) -> Markup:
@@ -60,7 +60,7 @@ def icicle_svg(
     return element(
         "svg",
         element("title", title, id=f"{identifier}-title"),
-        element("desc", description or _describe(released, shown, number), id=f"{identifier}-desc"),
+        element("desc", description, id=f"{identifier}-desc"),
         element("defs", hatching),
         drawn,
         width="100%", height=f"{height:g}", role="img", class_="tall",
@@ -90,13 +90,3 @@ def _box(
         text = element("div", lines, style=f"font-size:12px;{size};padding:{'4px' if two else 0} 6px 0")
         width = f"{right - left - 0.2:.2f}%"
         yield element("foreignObject", text, **place, width=width, height=f"{box.height:.1f}")
-
-
-def _describe(released: Released, shown: Shown, number: Callable[[float], str]) -> str:
-    """Say what the first two levels are."""
-    said = [
-        f"{released.name(row)} {number(shown.numbers[row])}"
-        for _, rows in released.levels[:2]
-        for row in rows[:12].tolist()
-    ]
-    return "; ".join(said)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import pandas_dptree as dpt
 from pandas_dptree.ingest.leaves import leaves_of
 from tests.helpers_cases import each
-from tests.helpers_levels import ODD_TIMES, UTC, leaf_keys, rng
+from tests.helpers_levels import LIBRARIES, ODD_TIMES, UTC, leaf_keys, rng
 from tests.strategies import Hostile, objects
 
 UNITS = {
@@ -24,6 +24,8 @@ UNITS = {
     "iso_week": lambda times: times.dt.strftime("%G-W%V"),
     "day": lambda times: times.dt.to_period("D").astype(str),
     "hour": lambda times: times.dt.to_period("h").astype(str),
+    "weekday": lambda times: times.dt.day_name(),
+    "hour_of_day": lambda times: times.dt.strftime("%H:00"),
 }
 NESTED = [
     ["year"],
@@ -245,3 +247,122 @@ def test_no_records_give_zeros(dtype):
         dpt.calendar("t", ["year"], start="2000-01-01", end="2001-12-31"), epsilon=1e7
     )
     assert counts["count"].tolist() == [0, 0, 0]
+
+
+# Units that come again.
+
+AGAIN = [
+    ["weekday"],
+    ["hour_of_day"],
+    ["weekday", "hour_of_day"],
+    ["month", "weekday"],
+    ["iso_week", "weekday", "hour_of_day"],
+    ["quarter", "hour_of_day"],
+    ["day", "hour_of_day"],
+]
+
+
+@pytest.mark.parametrize("units", AGAIN, ids="-".join)
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin", "Australia/Lord_Howe"])
+def test_weekdays_and_hours_are_those_of_pandas(units, zone):
+    """In a month in which clocks are set, leaves are what the clocks show, and records are found there."""
+    start, end = {"Australia/Lord_Howe": ("2024-04-01", "2024-04-30")}.get(zone, ("2024-03-15", "2024-04-14"))
+    instants = pd.Series(pd.date_range("2024-03-10", "2024-05-05", freq="30min", tz="UTC"))
+    local = instants.dt.tz_localize(None) if zone is None else instants.dt.tz_convert(zone)
+    inside = local[
+        local.dt.date.between(datetime.date.fromisoformat(start), datetime.date.fromisoformat(end))
+    ]
+    inside = inside.dt.tz_localize(None).reset_index(drop=True)
+    expected = pd.DataFrame({unit: UNITS[unit](inside) for unit in units}).values.tolist()
+    calendar = dpt.calendar("t", units, start=start, end=end, timezone=zone)
+    assert leaf_keys(pd.DataFrame({"t": local}), calendar).values.tolist() == expected
+    days = {
+        name: place for place, name in enumerate(["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"])
+    }
+    paths = calendar.paths().values.tolist()
+    ordered = sorted(
+        {tuple(path) for path in expected},
+        key=lambda path: [{**days, "Saturday": 5, "Sunday": 6}.get(key, key) for key in path],
+    )
+    assert paths == list(map(list, ordered))
+
+
+def test_an_hour_of_a_weekday_is_one_of_the_day():
+    week = {"start": "2025-03-31", "end": "2025-04-06"}
+    one = dpt.calendar("t", ["iso_week", "weekday", "hour"], **week)
+    other = dpt.calendar("t", ["iso_week", "weekday", "hour_of_day"], **week)
+    assert one.names == ("t_iso_week", "t_weekday", "t_hour")
+    assert one.paths().values.tolist() == other.paths().values.tolist()
+    assert one.paths().iloc[25].tolist() == ["2025-W14", "Tuesday", "01:00"] and len(one.paths()) == 168
+
+
+def test_an_hour_that_clocks_skipped_is_no_hour_of_that_day():
+    options = {"timezone": "Europe/Berlin", "start": "2024-03-31", "end": "2024-03-31"}
+    assert dpt.calendar("t", ["hour_of_day"], **options).paths()["t_hour_of_day"].tolist()[1:3] == [
+        "01:00", "03:00"
+    ]  # fmt: skip
+    options["end"] = "2024-04-01"
+    assert len(dpt.calendar("t", ["hour_of_day"], **options).paths()) == 24
+
+
+@pytest.mark.parametrize("zone", [None, "Asia/Kathmandu"])
+def test_weekdays_and_hours_without_dates_count_all_days(zone):
+    calendar = dpt.calendar("t", ["weekday", "hour"], timezone=zone)
+    assert len(calendar.paths()) == 168 and calendar.paths()["t_weekday"].cat.ordered
+    texts = ["1066-10-14T09:30", "2024-10-27T23:59", "9998-12-31T12:00", "0999-12-30T00:00", "NaT"]
+    times = pd.Series(np.array(texts, dtype="M8[s]"))
+    local = times if zone is None else times.dt.tz_localize("UTC").dt.tz_convert(zone)
+    found = leaf_keys(pd.DataFrame({"t": local}), calendar)
+    inside = local.iloc[:3].dt.tz_localize(None)
+    expected = pd.DataFrame({unit: UNITS[unit](inside) for unit in ("weekday", "hour_of_day")})
+    assert found.values.tolist() == expected.values.tolist()
+
+
+CLOCKS = {  # by "%I:%M%p"
+    "9:27AM": "09:00", "12:00AM": "00:00", "12:59am": "00:00", "12:00PM": "12:00", "11:59PM": "23:00",
+    "1:05pm": "13:00", "09:27AM": "09:00", "13:00PM": None, "0:30AM": None, "9:60AM": None, "9:27": None,
+    "9:27AM ": None, "": None, "noon": None, "2024-01-01T09:27": None, None: None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_times_of_day_are_read_by_their_format(library):
+    calendar = dpt.calendar("t", "hour_of_day", format="%I:%M%p")
+    frame = LIBRARIES[library](pd.DataFrame({"t": list(CLOCKS)}))
+    assert leaf_keys(frame, calendar)["t_hour_of_day"].tolist() == [
+        hour for hour in CLOCKS.values() if hour is not None
+    ]
+
+
+def test_each_time_of_day_is_read_separately():
+    for text, hour in CLOCKS.items():
+        counts = pd.DataFrame({"t": [text, "9:27AM"]}).dp.tree_counts(
+            dpt.calendar("t", ["hour_of_day"], format="%I:%M%p"), epsilon=100.0, rng=rng()
+        )
+        assert counts["count"].iloc[0] == 1 + (hour is not None)
+
+
+@each(
+    "units, options, fact",
+    [
+        (["weekday", "day"], {}, "must be nested"),
+        (["hour_of_day", "weekday"], {}, "must be nested"),
+        (["hour", "hour_of_day"], {}, "must be nested"),
+        (["day", "weekday"], {}, "must be nested"),
+        (["month", "weekday"], {"start": None, "end": None}, "`start` and `end` must be given"),
+        (["hour"], {"start": None, "end": None}, "`start` and `end` must be given"),
+        (["weekday"], {"end": None}, "`end` must be given"),
+        (["hour_of_day"], {"format": "%I:%M%p"}, "must contain the year"),
+        (["weekday"], {"start": None, "end": None, "format": "%A"}, "must contain the year"),
+        (["hour_of_day"], {"start": None, "end": None, "format": "%I:%M"}, "must contain the hour"),
+        (["hour_of_day"], {"start": None, "end": None, "format": "%H:%M", "timezone": "UTC"}, "the year"),
+    ],
+)
+def test_what_is_refused_of_units_that_come_again(units, options, fact):
+    with pytest.raises(dpt.ArgumentError, match=fact):
+        dpt.calendar("t", units, **{"start": "2024-01-01", "end": "2024-12-31", **options})
+
+
+def test_a_calendar_may_begin_in_1970():
+    times = pd.Series(pd.to_datetime(["1969-12-31", "1970-01-01"]))
+    assert calendar_of(times, ["weekday"], "1970-01-01", "1970-12-31") == [None, "Thursday"]

@@ -220,7 +220,7 @@ MISTAKES = [
     (lambda: dpt.calendar("t", ["month", "year"], **DATES), "must be nested"),
     (lambda: dpt.calendar("t", ["month", "month"], **DATES), "must be nested"),
     (lambda: dpt.calendar("t", ["minute"], **DATES), "must list units of time, not 'minute'"),
-    (lambda: dpt.calendar("t", ["week"], **DATES), r"'week'\.\nHint: .*; did you mean iso_week\?$"),
+    (lambda: dpt.calendar("t", ["week"], **DATES), r"'week'\.\n.* mean weekday or iso_week\?$"),
     (lambda: dpt.calendar("t", 5, **DATES), "must list units of time, not 5"),
     (lambda: dpt.calendar("t", [], **DATES), "must list units"),
     (lambda: dpt.calendar(None, ["year"], **DATES), "must name a column"),

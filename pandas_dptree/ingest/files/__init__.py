@@ -1,0 +1,1 @@
+"""Records and public tables in files: CSV, Parquet, and databases of duckdb."""

@@ -1,0 +1,1 @@
+"""Numbers derived from released tables: proportions, changes, sums of rows, the largest, reliability."""

@@ -1,0 +1,328 @@
+"""The linear estimates of a released table, and the errors of whatever is computed from them.
+
+A table states its noise scales, and its rows are the tree. So the variances of least squares follow from the
+table; they are compared with its standard errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.estimation.covariance import coefficients, half_width, variance
+from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, intervals
+from pandas_dptree.estimation.joint_cumulants import joint_cumulants
+from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
+from pandas_dptree.estimation.ratios import independent
+from pandas_dptree.hierarchy.names import ROOT
+from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.mechanisms.additive import NOISES
+from pandas_dptree.output.frames import prefix_of
+from pandas_dptree.output.released import Released, provenance_of
+from pandas_dptree.output.table_digest import state_digest, stated_digest, table_digest
+
+__all__ = ["Estimates", "Quantity", "check_whole", "level_of", "quantity_of", "with_linear"]
+
+_WHOLE_TABLE = "use the table as it was released or read by dpt.read_file, and select rows of the result."
+_LINEAR = 'release with keep=["linear"]; for a table that a ledger keeps, use ledger.table(n, linear=True).'
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a table states about one column: how it is shown, its unit, and how it was estimated."""
+
+    shown: str
+    unit: float
+    bounds: tuple[float, float]
+    consistency: str
+    fit: str
+    scales: Sequence[float | None]
+    mechanism: str
+
+    @property
+    def signed(self) -> bool:
+        """Whether values of single records may be negative."""
+        return self.bounds[0] < 0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the shown numbers are themselves the unbiased estimates."""
+        return self.consistency in ("linear", "none") or (self.signed and self.consistency == "nonnegative")
+
+
+def check_whole(table: pd.DataFrame, argument: str) -> None:
+    """Refuse a table with other values than the digest that it states is of."""
+    if stated_digest(table) not in (None, table_digest(table)):
+        raise ArgumentError(
+            argument,
+            "is not the whole table as it was released: rows or columns were selected, moved or changed.",
+            hint=_WHOLE_TABLE,
+        )
+
+
+def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released") -> Quantity:
+    """Read what a table states about a column; refuse tables that state no noise of estimates by trees."""
+    stated = provenance_of(table)
+    own = stated.get("quantities", {}).get(str(column), {})
+    stated = {**stated, **own}
+    mechanism, scales = stated.get("mechanism"), stated.get("noise_scale")
+    if not stated:
+        raise ArgumentError(
+            argument,
+            'states no noise: it has no attrs["dp"].',
+            hint="many operations on frames lose attrs, and so do most files: " + _WHOLE_TABLE,
+        )
+    if mechanism not in NOISES or not isinstance(scales, Mapping) or "consistency" not in stated:
+        why = (
+            "has private keys or an implicit tree: nodes that it does not show have unknown counts"
+            if "other" in table
+            else "is not of additive noise on a public hierarchy: its errors have no covariances"
+        )
+        raise ArgumentError(
+            argument, f"{why}.", hint="release counts of public keys, or read its bounds row by row."
+        )
+    low, high = stated.get("bounds", (0.0, np.inf))
+    return Quantity(
+        shown=stated.get("shown") or ("sum" if "column" in stated else "count"),
+        unit=float(stated.get("granularity", 1.0)),
+        bounds=(low, high),
+        consistency=stated["consistency"],
+        fit=stated["fit"],
+        scales=list(scales.values()),
+        mechanism=str(mechanism),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """One column of a whole released table, row by row in its units, with the noise that it is made of.
+
+    `nodes` has for each level of the tree the row of each node; nodes that continue a short path have the row
+    of its end.
+    """
+
+    released: Released
+    column: Hashable
+    quantity: Quantity
+    shown: FloatArray
+    linear: FloatArray
+    tree: Tree
+    nodes: Sequence[IntArray]
+    noise: Sequence[FloatArray]
+
+    @classmethod
+    def of(
+        cls, table: pd.DataFrame, column: Hashable | None, *, argument: str = "released",
+        released: Released | None = None,
+    ) -> Estimates:  # fmt: skip
+        """Read a released table; refuse, with the reason, one without what derived numbers need."""
+        released = Released.of(table) if released is None else released
+        shown = released.shown(column, argument="column")
+        quantity = quantity_of(table, shown.name, argument)
+        if quantity.shown not in ("count", "sum"):
+            raise ArgumentError(
+                "column",
+                f"holds means: {quote(shown.name)}. A mean is a sum divided by a count, whose errors the "
+                "table does not show.",
+                hint='release the sum and the count with tree_agg and keep=["linear"].',
+            )
+        check_whole(table, argument)
+        prefix = prefix_of(None if shown.name == "count" else shown.name)
+        if f"{prefix}linear" in table:
+            linear = table[f"{prefix}linear"].to_numpy(dtype=np.float64)
+        elif quantity.is_linear:
+            linear = shown.numbers
+        elif quantity.fit == "joint":
+            raise ArgumentError(
+                argument,
+                'has estimates by fit="joint", which moves totals: errors around them are not known, and it '
+                "lacks the unbiased estimates.",
+                hint=_LINEAR,
+            )
+        else:
+            raise ArgumentError(argument, "lacks the unbiased estimates behind its numbers.", hint=_LINEAR)
+        tree, nodes = _tree_of(released, len(quantity.scales), argument)
+        known = np.zeros(len(table)) == shown.error
+        kind = NOISES[quantity.mechanism]
+        noise = []
+        for scale, rows in zip(quantity.scales, nodes, strict=True):
+            here = np.inf if scale is None else float(kind.variance(scale / quantity.unit))
+            noise.append(np.where(known[rows], 0.0, max(here, LEAST_VARIANCE)))
+        unit = quantity.unit
+        found = cls(released, shown.name, quantity, shown.numbers / unit, linear / unit, tree, nodes, noise)
+        if shown.error is None or not np.allclose(
+            np.sqrt(found.moments[0]) * unit, shown.error, rtol=1e-6, atol=1e-12
+        ):
+            raise ArgumentError(
+                argument,
+                "has standard errors that do not follow from its noise scales and rows: it was changed.",
+                hint=_WHOLE_TABLE,
+            )
+        return found
+
+    @property
+    def least(self) -> float:
+        """The least that a node can hold."""
+        return -np.inf if self.quantity.signed else 0.0
+
+    @property
+    def combined(self) -> bool:
+        """Whether estimates combine the measurements of all levels; otherwise each is its own measurement."""
+        return self.quantity.consistency != "none"
+
+    @cached_property
+    def variances(self) -> Variances:
+        """The variances of least squares."""
+        return propagate(self.tree, self.noise)
+
+    @cached_property
+    def _cumulants(self) -> tuple[list[FloatArray], list[FloatArray]]:
+        """The variances and the fourth cumulants of the measurements, 0 where there is none."""
+        kind = NOISES[self.quantity.mechanism]
+        second, fourth = [], []
+        for scale, noise in zip(self.quantity.scales, self.noise, strict=True):
+            measured = np.isfinite(noise) & (noise > 0)
+            kappa = 0.0 if scale is None else float(kind.fourth_cumulant(scale / self.quantity.unit))
+            second.append(np.where(measured, noise, 0.0))
+            fourth.append(np.where(measured, kappa, 0.0))
+        return second, fourth
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The variance, the fourth cumulant and the step of each row's error."""
+        second, fourth = self._cumulants
+        if not self.combined:
+            return (
+                self._by_row(second),
+                self._by_row(fourth),
+                self._by_row([(v > 0).astype(float) for v in second]),
+            )
+        powers = estimate_cumulants(self.tree, self.variances, [(v > 0).astype(float) for v in second])
+        return (
+            self._by_row(self.variances.final),
+            self._by_row(estimate_cumulants(self.tree, self.variances, fourth)),
+            np.minimum(self._by_row(powers) ** 0.25, 1.0),
+        )
+
+    def half_widths(self, confidence: float) -> FloatArray:
+        """Return half the width of each row's interval."""
+        return error_half_widths(*self.moments, confidence)
+
+    def ancestors(self, level: int | None) -> IntArray:
+        """Return each row's ancestor on a level, or its parent; -1 if there is none."""
+        parent, depth = self.released.parent, self.released.depth
+        if level is None:
+            return parent
+        above = np.where(depth == level, np.arange(len(depth)), -1)
+        for below in range(level + 1, int(depth.max()) + 1):
+            rows = depth == below
+            above[rows] = above[parent[rows]]
+        return above
+
+    def joint_moments(self, level: int | None) -> list[FloatArray]:
+        """Return the eight joint cumulants of each row with its ancestor on a level, or its parent."""
+        if not self.combined:
+            variance, fourth, _ = self.moments
+            above = self.ancestors(level)
+            pairs = independent((variance, variance[above]), (fourth, fourth[above]))
+            itself = above == np.arange(len(above))
+            return [
+                np.where(itself, (variance if place < 3 else fourth), each)
+                for place, each in enumerate(pairs)
+            ]
+        renew = [level is None or depth <= level for depth in range(self.tree.depth)]
+        joint = joint_cumulants(self.tree, self.variances, list(zip(*self._cumulants, strict=True)), renew)
+        return [self._by_row([each[place] for each in joint]) for place in range(8)]
+
+    def error_of_sum(self, rows: IntArray, weights: FloatArray, confidence: float) -> tuple[float, float]:
+        """Return the standard error of a weighted sum of rows, and half the width of its interval."""
+        weight = np.zeros(len(self.shown))
+        np.add.at(weight, rows, weights)
+        parts = [
+            np.where(self.released.depth[rows] == level, weight[rows], 0.0)
+            for level, rows in enumerate(self.nodes)
+        ]
+        if self.combined:
+            parts = coefficients(self.tree, self.variances, parts)
+        width = half_width(self.variances, self._cumulants[1], parts, confidence)
+        return variance(self.variances, parts) ** 0.5, width
+
+    def intervals(
+        self, linear: FloatArray, half: FloatArray, shown: FloatArray, *, least: float, whole: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return intervals in the column's unit, moved inwards to whole units and widened to the shown."""
+        lower, upper = intervals(linear, half, least, np.inf, whole=whole, shown=shown)
+        return lower * self.quantity.unit, upper * self.quantity.unit
+
+    def _by_row(self, levels: Sequence[Any]) -> FloatArray:
+        """Return level values of the rows of the table."""
+        return _by_row(self.released, self.nodes, levels)
+
+
+def with_linear(table: Any, linear: Mapping[str, Sequence[Any]]) -> Any:
+    """Add the linear estimates of a table's counts and sums, level by level, unless it shows them already."""
+    if not isinstance(table, pd.DataFrame) or "level" not in table or not linear:
+        return table
+    released = Released.of(table)
+    nodes: list[IntArray] = []
+    added = table.copy()
+    for column in released.columns:
+        name = f"{prefix_of(None if column == 'count' else column)}linear"
+        if name not in table and str(column) in linear and quantity_of(table, column).shown != "mean":
+            levels = linear[str(column)]
+            nodes = nodes or _tree_of(released, len(levels), "released")[1]
+            added[name] = _by_row(released, nodes, levels)
+    added.attrs = deepcopy(table.attrs)
+    return state_digest(added)
+
+
+def _by_row(released: Released, nodes: Sequence[IntArray], levels: Sequence[Any]) -> FloatArray:
+    """Return level values of the rows of a table."""
+    values = np.empty(len(released.depth))
+    for depth, (rows, level) in enumerate(zip(nodes, levels, strict=True)):
+        listed = released.depth[rows] == depth
+        values[rows[listed]] = np.broadcast_to(level, len(rows))[listed]
+    return values
+
+
+def _tree_of(released: Released, n_levels: int, argument: str) -> tuple[Tree, list[IntArray]]:
+    """Return the tree of a whole table, short paths continued, and the row of each node of each level."""
+    depth, parent = released.depth, released.parent
+    incomplete = ArgumentError(
+        argument,
+        "does not have all rows in the order of its release, or shows levels that its noise does not state.",
+        hint=_WHOLE_TABLE,
+    )
+    if n_levels != len(released.keys) + 1 or depth[0] != 0 or (parent[1:] < 0).any():
+        raise incomplete
+    n_children = np.bincount(parent[1:], minlength=len(depth))
+    nodes, counts = [np.zeros(1, dtype=np.int64)], []
+    for level in range(1, n_levels):
+        own = n_children[nodes[-1]]
+        counts.append(np.maximum(own, 1))
+        below = np.repeat(nodes[-1], counts[-1])
+        inner, rows = np.repeat(own > 0, counts[-1]), np.flatnonzero(depth == level)
+        if np.count_nonzero(inner) != len(rows) or (below[inner] != parent[rows]).any():
+            raise incomplete
+        below[inner] = rows
+        nodes.append(below)
+    return Tree(tuple(counts)), nodes
+
+
+def level_of(released: Released, level: Hashable, argument: str) -> int:
+    """Return the place of a level by its name."""
+    names = [ROOT, *released.keys]
+    if level not in names:
+        raise ArgumentError(
+            argument,
+            f"is not a level: {quote(level)}.",
+            hint=f"the levels are {', '.join(map(str, names))}.",
+        )
+    return names.index(level)

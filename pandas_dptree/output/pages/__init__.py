@@ -1,0 +1,1 @@
+"""Pages of released tables for readers who know no statistics: HTML without scripts or network."""

@@ -1,0 +1,1 @@
+"""Reports from one file: what a programme says, checked and planned, and how it is run."""

@@ -1,0 +1,149 @@
+"""The files of a run: made of released tables alone, at no cost, and written whole or not at all."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from pandas_dptree.errors import MissingExtraError
+from pandas_dptree.ledger.store import sync_folder
+from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.files import to_file
+from pandas_dptree.output.pages.page import page
+from pandas_dptree.programmes.keeping import Shelf
+from pandas_dptree.programmes.programme import Checked
+
+__all__ = ["clear_unfinished", "write_outputs"]
+
+_UNFINISHED: Final = ".dptree-"
+"""How the names of temporary folders begin: what a run that was killed left there."""
+
+PAGE: Final = "index.html"
+
+
+def write_outputs(
+    checked: Checked, tables: Mapping[str, Any], shelf: Shelf, say: Callable[[str], object]
+) -> list[str]:
+    """Write the files of tables, and the page if all tables are there; return their names.
+
+    All files are made before the first of them replaces an earlier one, the page last.
+    """
+    folder, kinds = checked.outputs.folder, checked.outputs.write
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_UNFINISHED) as scratch:
+        made = Path(scratch)
+        for name, table in tables.items():
+            for kind in kinds:
+                if kind != "html":
+                    _WRITERS[kind](_frame(table), made / f"{name}.{kind}")
+        if "html" in kinds and tables.keys() == checked.tables.keys():
+            _write_page(checked, tables, shelf, made / PAGE, say)
+        names = sorted((path.name for path in made.iterdir()), key=lambda name: (name == PAGE, name))
+        for name in names:
+            _move(made / name, folder / name)
+    sync_folder(folder)
+    return names
+
+
+def clear_unfinished(folder: Path) -> None:
+    """Remove the temporary folders of runs that were killed."""
+    for path in [*folder.glob(f"{_UNFINISHED}*"), *folder.glob(f".released/{_UNFINISHED}*")]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _move(made: Path, path: Path) -> None:
+    """Put a file, or a folder of Zarr, in the place of an earlier one."""
+    if path.is_dir():  # which no rename replaces
+        os.rename(path, made.with_name(f"{made.name}.before"))
+    os.replace(made, path)
+
+
+def _frame(table: Any) -> pd.DataFrame:
+    """Return what a file holds of a released table: of a distribution, its cumulative counts."""
+    return table.cdf() if isinstance(table, Distribution) else table
+
+
+def _write_zarr(table: pd.DataFrame, path: Path) -> None:
+    try:
+        importlib.import_module("zarr")
+    except ImportError:
+        raise MissingExtraError("Writing Zarr", package="zarr") from None
+    as_tree(table).to_zarr(path, consolidated=False)
+
+
+def as_tree(table: pd.DataFrame) -> xr.DataTree:
+    """Return a table as a tree of datasets, one a level, each with a row for each of its nodes."""
+    attrs = {"dp": json.dumps(table.attrs["dp"])}
+    if "level" not in table.columns:
+        return xr.DataTree(_rows(table.reset_index(), "row").assign_attrs(attrs))
+    levels = table.groupby("level", observed=True, sort=False)
+    datasets = {f"/{str(name).replace('/', '_')}": _rows(part, str(name)) for name, part in levels}
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **datasets})
+
+
+def _rows(part: pd.DataFrame, dimension: str) -> xr.Dataset:
+    """Return rows as a dataset of one dimension; what is no number or time is text."""
+    arrays = {}
+    for name, column in part.drop(columns="level", errors="ignore").dropna(axis="columns", how="all").items():
+        values = np.asarray(column)
+        arrays[str(name)] = values if values.dtype.kind in "iufbM" else np.asarray(column.astype(str), str)
+    return xr.Dataset({name: (f"{dimension} rows", values) for name, values in arrays.items()})
+
+
+_WRITERS: Final[Mapping[str, Callable[[pd.DataFrame, Path], object]]] = {
+    "parquet": to_file,
+    "csv": to_file,
+    "xlsx": to_file,
+    "zarr": _write_zarr,
+}
+"""How a table is written, by the ending of its file."""
+
+
+def _write_page(
+    checked: Checked, tables: Mapping[str, Any], shelf: Shelf, path: Path, say: Callable[[str], object]
+) -> None:
+    """Write the page. A section of changes finds the table of the period before, or is left out."""
+    options = checked.page
+    shown = {
+        name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
+    }
+    show = []
+    for entry in options.show or [{"table": name} for name in tables]:
+        if entry.get("as") == "change" and "before" not in entry:
+            name = entry["table"]
+            earlier = shelf.before(name)
+            if earlier is None:
+                say(f"Page: the changes of {name} are left out: no table of the period before was kept.")
+                continue
+            shown[f"{name}, before"] = earlier
+            entry = {**entry, "before": f"{name}, before"}
+        show.append(entry)
+    page(
+        shown,
+        title=options.title,
+        show=show,
+        publisher=options.publisher,
+        notes=options.notes,
+        labels=_labels(checked),
+        language=options.language,
+        interactive=options.interactive,
+        ledger=shelf.ledger,
+    ).write(path)
+
+
+def _labels(checked: Checked) -> dict[Any, Any]:
+    """Return the texts for levels, columns and tables, and those for the keys of levels."""
+    labels: dict[Any, Any] = dict(checked.page.labels)
+    for hierarchy in checked.hierarchies.values():
+        for level, keys in hierarchy.labels.items():
+            labels[level] = (labels[level], keys) if level in labels else keys
+    return labels

@@ -1,0 +1,50 @@
+"""The section that compares two releases: the numbers that the library derives, row by row."""
+
+import pytest
+
+import pandas_dptree as dpt
+from tests.helpers_output import rows_of, text_of
+
+BY = ["region", "district"]
+
+
+@pytest.fixture(scope="module")
+def releases(visits, clinics):
+    options = {"domain": clinics[BY].drop_duplicates(), "epsilon": 1.0, "confidence": 0.9, "keep": ["linear"]}
+    return {
+        "now": visits.dp.tree_counts(BY, **options),
+        "then": visits.iloc[::2].dp.tree_counts(BY, **options),
+    }
+
+
+def number(text):
+    return float(text.replace("−", "-").replace(",", "").replace("+", "").replace("± ", "").replace(" %", ""))
+
+
+def test_changes_are_shown_row_by_row(releases):
+    show = [{"table": "now", "as": "change", "before": "then"}]
+    tree, text = text_of(dpt.page(releases, title="x", show=show).html)
+    expected = releases["now"].dp.change_from(releases["then"], confidence=0.9)
+    stated = expected.attrs["dp_derived"]
+    rows = {row[0]: row for row in rows_of(tree)}
+    assert len(rows_of(tree)) == len(expected) == 44
+    for _, row in expected[expected["level"] == "region"].iterrows():
+        shown = rows[row["region"]]
+        assert number(shown[3]) == row["change"] and shown[3][0] in "+−"
+        assert number(shown[2]) - number(shown[1]) == row["change"]
+        assert (shown[8] == "yes") == row["beyond_noise"]
+        if row["percent"] == row["percent"]:
+            assert number(shown[5]) == pytest.approx(row["percent"], abs=0.51)
+    assert f"{stated['beyond_noise']} of the 44 changes" in text
+    assert f"{stated['beyond_noise_holm']} remain" in text
+    for cell in tree.iter("td"):
+        if cell.get("class") == "d":
+            value, lower, upper = (float(each.split(":")[1]) for each in cell.get("style").split(";"))
+            assert 0 <= lower <= value <= upper <= 1
+
+
+@pytest.mark.parametrize("before", [None, "other", 3])
+def test_a_change_wants_a_table_before(releases, before):
+    show = [{"table": "now", "as": "change", "before": before}]
+    with pytest.raises(dpt.ArgumentError, match=r"(?s)`show`.*one table with one before"):
+        dpt.page(releases, title="x", show=show)

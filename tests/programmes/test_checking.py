@@ -1,0 +1,255 @@
+"""What is wrong with a programme is said at once, with lines and hints, and nothing else happens."""
+# ruff: noqa: E501
+
+import random
+
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import DPTreeError
+from tests.helpers_toml import CENSUS, PROGRAMMES, REPORT, WEBLOGS, make_files
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("programmes")
+    make_files(made)
+    return made
+
+
+def check(folder, text, period="2025-03"):
+    (folder / "report.toml").write_text(text, "utf-8")
+    return dpt.Programme.from_file(folder / "report.toml").check(period)
+
+
+def problems(folder, text, period="2025-03"):
+    """All problems of a programme, each as its line, path, fact and hint."""
+    with pytest.raises(dpt.ProgrammeError) as caught:
+        check(folder, text, period)
+    return [(each.line, ".".join(each.path), each.fact, each.hint) for each in caught.value.problems]
+
+
+def test_the_report_is_right(folder):
+    checked = check(folder, REPORT)
+    assert checked.period.text == "2025-03" and list(checked.tables) == ["visits", "care", "costs"]
+    assert [each.plan.rho for each in checked.tables.values()] == [0.01, 0.007, 0.003]
+    assert [each.line for each in checked.tables.values()] == [21, 26, 33]
+    assert checked.tables["care"].plan.level_names == ("total", "region", "district")
+    source = checked.sources["visits"]
+    assert source.files == (str(folder / "visits" / "2025-03.parquet"),)
+    assert set(source.columns) == {"region", "district", "clinic", "person", "age", "cost"}
+    assert (checked.budget.note, checked.budget.note_before) == ("2025-03", "2025-02")
+    assert checked.outputs.folder == folder / "published" / "2025-03"
+    assert checked.outputs.before == folder / "published" / "2025-02"
+    assert checked.page.title == "Visits to clinics, 2025-03"
+    assert checked.account.n_charges == 0 and not (folder / "published").exists()
+
+
+def test_digests_do_not_depend_on_the_period(folder):
+    march, april = check(folder, REPORT), check(folder, REPORT, "2025-04")
+    for name, table in march.tables.items():
+        assert table.plan.digest == april.tables[name].plan.digest
+
+
+def test_the_weblogs_are_right(folder):
+    checked = check(folder, WEBLOGS, "2025-W14")
+    during = checked.sources["logs"].during
+    assert (during.column, during.start.isoformat()) == ("time", "2025-03-31T00:00:00+02:00")
+    assert (during.end.isoformat(), during.timezone) == ("2025-04-07T00:00:00+02:00", "Europe/Berlin")
+    assert checked.hierarchies["pages"].private_keys == ("path",)
+    assert checked.tables["hours"].plan.level_names[1:] == ("time_iso_week", "time_day", "time_hour")
+    assert checked.tables["pages"].plan.delta == 7e-8
+    hours = checked.tables["hours"].plan.domain.tree.level_sizes
+    assert hours == (1, 1, 7, 7 * 24)
+
+
+def test_crossed_hierarchies_are_refused_by_name(folder):
+    found = problems(folder, CENSUS, None)
+    [(line, _, fact, hint)] = [each for each in found if each[1] == "tables.persons.by"]
+    assert line == 30 and fact.startswith("crosses the hierarchies place, age, sex") and "nests" in hint
+
+
+def test_all_at_once(folder):
+    text = REPORT.replace("max_contributions", "max_contribution")
+    text = text.replace('down_to = "district"', 'down_to = "distrct"').replace("share = 0.15", "share = 0.25")
+    (folder / "report.toml").write_text(text)
+    with pytest.raises(dpt.ProgrammeError) as caught:
+        dpt.Programme.from_file(folder / "report.toml").check("2025-03")
+    assert (
+        str(caught.value)
+        == """\
+report.toml has 3 errors. Nothing was read, charged or written.
+
+  line 9, sources.visits.max_contribution: unknown key.
+           Hint: did you mean max_contributions?
+  line 29, tables.care.down_to: "distrct" is no level of the hierarchy place.
+           Hint: its levels are region, district, clinic.
+  line 38, tables.costs.share: the shares add up to 1.1, more than the budget of rho=0.02.
+           Hint: lower one of tables.visits.share (line 24), tables.care.share (line 31), \
+tables.costs.share (line 38)."""
+    )
+
+
+MISTAKES = [
+    ('format = "dptree 1"', 'format = "dptree 2"', 2, "format", "is unknown: 'dptree 2'", '"dptree 1"'),
+    ('format = "dptree 1"', "", 1, "", "lacks format", "first line"),
+    ('each = "month"', 'each = "months"', 4, "each", "is no period", "did you mean 'month'?"),
+    ('each = "month"', 'eech = "month"', 4, "eech", "unknown key", "did you mean each?"),
+    ("[sources.visits]", "[source.visits]", 6, "source", "unknown key", "did you mean sources?"),
+    ('"visits/{month}.parquet"', '"visits/{week}.parquet"', 7, "sources.visits.files", "{week} is no pl", "{month}"),
+    ('"visits/{month}.parquet"', '"visits/2025-03.parquet"', 6, "sources.visits", "the same records", "during"),
+    ('"visits/{month}.parquet"', '"visit/{month}.parquet"', 7, "sources.visits.files", "not exist", "path"),
+    ('"visits/{month}.parquet"', '"visits/{month}.txt"', 7, "sources.visits.files", "unknown type", ".parquet"),
+    ('"visits/{month}.parquet"', "7", 7, "sources.visits.files", "a list of texts, not the number 7", "for ex"),
+    ('privacy_unit = "person"', 'privacy_unit = "persn"', 7, "sources.visits.files", "'persn'", ""),
+    ('privacy_unit = "person"', "", 6, "sources.visits", "lacks privacy_unit", "each_row = true"),
+    ("[tables.visits]", '[tables."../visits"]', 21, "tables.../visits", "other characters", "rename"),
+    ('each = "month"', 'each = "month"\nfirst = "2025"', 5, "first", "no month", "for example"),
+    ("max_contributions = 2", "max_contributions = 2\n[sources.b]\nfiles = 'b/{month}.csv'\neach_row = true", 10,
+     "sources.b", "protects others", "a programme for each"),
+    ("max_contributions = 2", 'max_contributions = "2"', 9, "sources.visits.max_contributions", "whole", "write"),
+    ("max_contributions = 2", "max_contributions = 0", 9, "sources.visits.max_contributions", "at least 1", "= 2"),
+    ("max_contributions = 2", "max_contributions = true", 9, "sources.visits.max_contributions", "true", "write"),
+    ("max_contributions = 2", 'max_contributions = 2\nengine = "polar"', 10, "sources.visits.engine", "", "'polars'?"),
+    ("max_contributions = 2", "max_contributions = 2\nduring = { date = 3 }", 10, "sources.visits.during", "", "{month}"),
+    ("max_contributions = 2", 'max_contributions = 2\nduring = { date = "{month}" }', 10, "sources.visits.during",
+     "no time zone", "Europe/Berlin"),
+    ("max_contributions = 2", 'max_contributions = 2\ntimezone = "Berlin"', 10, "sources.visits.timezone", "", "Europe"),
+    ("max_contributions = 2", 'max_contributions = 2\ntypes = { age = "int64" }', 10, "sources.visits.types",
+     "lacks [", "state the types"),
+    ('"clinics.csv"', '"clinic.csv"', 13, "hierarchies.place.domain", "'clinic.csv': it does not exist", "path"),
+    ('"clinics.csv"', '"observed"', 13, "hierarchies.place.domain", "before any record is read", "file"),
+    ('domain = "clinics.csv"', "", 11, "hierarchies.place", "lacks domain", "file"),
+    ('domain = "clinics.csv"', 'domain = "clinics.csv"\ncut = { column = "age" }', 11, "hierarchies.place", "both", ""),
+    ('"district", "clinic"]', '"distrikt", "clinic"]', 13, "hierarchies.place.domain", "distrikt", ""),
+    ('ledger = "budget.sqlite"', 'ledger = "no.sqlite"', 16, "budget.ledger", "no.sqlite", ""),
+    ('account = "patients"', 'account = "patient"', 17, "budget.account", "'patient'", "did you mean 'patients'?"),
+    ('account = "patients"', "", 15, "budget", "lacks account", "for example"),
+    ("rho = 0.02", "rho = -1", 18, "budget.rho", "", ""),
+    ("rho = 0.02", "", 15, "budget", "lacks epsilon or rho", "rho = 0.02"),
+    ("rho = 0.02", 'rho = "cap"', 18, "budget.rho", "part of the account's cap", "cap/12"),
+    ("rho = 0.02", 'epsilon = "cap/12"', 18, "budget.epsilon", "adds up", 'rho = "cap/12"'),
+    ('note = "{month}"', 'note = "visits"', 19, "budget.note", "the same in every period", "{month}"),
+    ('verb = "counts"', 'verb = "count"', 22, "tables.visits.verb", "is unknown", "did you mean 'counts'?"),
+    ('verb = "counts"', "", 21, "tables.visits", "lacks verb", "counts, sums"),
+    ('by = "place"', 'by = "plaice"', 23, "tables.visits.by", "is no hierarchy", "did you mean 'place'?"),
+    ("share = 0.5 ", "share = 1.5 ", 24, "tables.visits.share", "not between 0 and 1", "0.5"),
+    ("share = 0.5 ", "", 21, "tables.visits", "lacks a share", "target"),
+    ("share = 0.5 ", "epsilon = 1.0 ", 24, "tables.visits.epsilon", "belongs to the budget", "share"),
+    ("share = 0.5 ", "share = 0.5\nsplit = { distrct = 1.0 } ", 25, "tables.visits.split", "distrct", ""),
+    ("share = 0.5 ", 'share = 0.5\nconsistency = "integr" ', 25, "tables.visits.consistency", "is unknown", "integer"),
+    ("share = 0.5 ", "target = { district = 0.1 } ", 24, "tables.visits.target", "more than the budget", "larger"),
+    ("share = 0.5 ", 'share = 0.5\nknown = "known.csv" ', 25, "tables.visits.known", "does not exist", "path"),
+    ("age = { bounds = [0, 100] }", "age = {}", 30, "tables.care.columns.age", "lacks bounds", "for example"),
+    ("age = { bounds = [0, 100] }", "age = { bounds = [9, 1] }", 30, "tables.care.columns", "", ""),
+    ("age = { bounds = [0, 100] }", "aeg = { bounds = [0, 9] }", 7, "sources.visits.files", "'aeg'", ""),
+    ("bins = 100", "bins = 0", 37, "tables.costs.bins", "", ""),
+    ('"xlsx", "html"]', '"excel", "html"]', 42, "outputs.write", "'excel' is unknown", "xlsx"),
+    ('folder = "published/{month}"', 'folder = "published"', 41, "outputs.folder", "overwrite", "{month}"),
+    ('as = "icicle"', 'as = "icycle"', 45, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
+    ('"visits", "care"]', '"visits", "car"]', 45, "page.show", "no table", "did you mean 'care'?"),
+    ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no hierarchy has", "coarsest"),
+    ("combine =", "blanck = []\ncombine =", 51, "page.blanck", "unknown key", "did you mean blank?"),
+    ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
+    ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_mistakes(folder, part):
+    """Each has its message, which quotes no record."""
+    failed = []
+    for old, new, line, path, fact, hint in MISTAKES[part::3]:
+        assert old in REPORT
+        found = problems(folder, REPORT.replace(old, new, 1))
+        is_said = any(
+            where == path and (number or 1) == line and fact in said and hint in advice
+            for number, where, said, advice in found
+        )
+        if not is_said or "300" in str(found) or "2025-03-02" in str(found):
+            failed.append((new, found))
+    assert failed == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "fact"),
+    [
+        ('format = "dptree 1"\n[budget\nrho = 1\n', 2, "cannot be read"),
+        ('format = "dptree 1"\nby = ["a"\n', 3, "cannot be read"),
+        ("rho = 1\nrho = 2\n", 2, "Cannot overwrite a value"),
+    ],
+)
+def test_no_toml(folder, text, line, fact):
+    [(number, _, said, _)] = problems(folder, text)
+    assert number == line and fact in said
+
+
+def test_no_file(folder):
+    with pytest.raises(dpt.ProgrammeError, match="does not exist"):
+        dpt.Programme.from_file(folder / "none.toml")
+    (folder / "latin.toml").write_bytes(b'title = "\xe9"')
+    with pytest.raises(dpt.ProgrammeError, match="not UTF-8"):
+        dpt.Programme.from_file(folder / "latin.toml")
+
+
+def test_a_part_of_the_cap_and_even_shares(folder):
+    text = REPORT.replace("rho = 0.02", 'rho = "cap/12"')
+    for share in ("share = 0.5 ", "share = 0.35", "share = 0.15"):
+        text = text.replace(share, "")
+    checked = check(folder, text)
+    assert checked.budget.loss.rho == 0.02
+    assert {round(table.plan.rho * 3, 12) for table in checked.tables.values()} == {0.02}
+
+
+def test_a_target_within_the_budget(folder):
+    checked = check(folder, REPORT.replace("share = 0.5 ", "target = { district = 40 } "))
+    assert checked.tables["visits"].plan.std_errors[2] <= 40 * 1.001
+    assert checked.tables["visits"].plan.rho < 0.01
+
+
+def test_stated_types_open_no_file(folder):
+    columns = ("region", "district", "clinic", "person", "age", "cost")
+    stated = ", ".join(name + ' = "x"' for name in columns)
+    types = f"types = {{ {stated} }}"
+    text = REPORT.replace("max_contributions = 2", f"max_contributions = 2\n{types}")
+    assert check(folder, text, "2031-01").sources["visits"].types["age"] == "x"
+
+
+def test_nested_and_derived_hierarchies(folder):
+    text = REPORT.replace('by = "place"\nshare', 'by = ["ages", "place"]\nshare')
+    text = text.replace(
+        "[budget] ", '[hierarchies.ages]\ncut = { column = "age", bins = [0, 18, 65] }\n\n[budget] '
+    )
+    plan = check(folder, text).tables["visits"].plan
+    assert len(plan.level_names) == 5 and plan.domain.sources == ("region", "district", "clinic", "age")
+
+
+def variants(text):
+    """Texts of which one line is left out, written twice, or has a value of another type."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        yield "\n".join(lines[:number] + lines[number + 1 :])
+        yield "\n".join([*lines[:number], line, *lines[number:]])
+        for value in ("1", '"x"', "[]", "{}", "true", "[1, {a = 2}]", "2025-01-01", "-0.5", "nan"):
+            if "=" in line:
+                yield "\n".join([*lines[:number], f"{line.partition('=')[0]}= {value}", *lines[number + 1 :]])
+
+
+def run_variants(folder, texts):
+    for period, text in texts:
+        try:
+            check(folder, text, period)
+        except DPTreeError as error:
+            assert str(error)
+
+
+ALL = [(period, each) for text, period in PROGRAMMES.values() for each in variants(text)]
+
+
+def test_changed_lines(folder):
+    run_variants(folder, random.Random(0).sample(ALL, 25))
+
+
+@pytest.mark.slow
+def test_all_changed_lines(folder):
+    run_variants(folder, ALL)

@@ -1,0 +1,74 @@
+"""The programmes of docs/examples run from nothing, and again from what they left."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree import datasets
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+pytestmark = pytest.mark.filterwarnings("ignore::pandas_dptree.DPTreeWarning")
+SIZES = [5000, pytest.param(None, marks=pytest.mark.slow)]
+"""Numbers of people; None for those of the example."""
+
+
+def example(name, monkeypatch, size):
+    """Import an example as a module, which simulates fewer people."""
+    for package in ("openpyxl", "polars", "pyarrow"):
+        pytest.importorskip(package)
+    if size is not None:
+        for simulated in (datasets.clinic_visits, datasets.web_visits):
+            monkeypatch.setattr(datasets, simulated.__name__, lambda _=simulated, **__: _(size))
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / name / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def charges(folder):
+    with dpt.Ledger.open(folder / "budget.sqlite") as ledger:
+        return len(ledger.to_frame())
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_clinics(tmp_path, capsys, monkeypatch, size):
+    run = example("clinics", monkeypatch, size)
+    if size is not None:
+        monkeypatch.setattr(run, "MONTHS", run.MONTHS[:1])
+    run.main(tmp_path)
+    printed = capsys.readouterr().out
+    assert "exactly the budget" in printed and "11 more runs" in printed
+    visits = datasets.clinic_visits(n_people=200_000)
+    for month in run.MONTHS:
+        folder = tmp_path / "published" / month
+        tables = {
+            f"{table}.{kind}" for table in ("visits", "care", "costs") for kind in ("csv", "parquet", "xlsx")
+        }
+        assert {*tables, "index.html"} <= names(folder)
+        counts = dpt.read_file(folder / "visits.parquet")
+        true = (visits["date"].dt.strftime("%Y-%m") == month).sum()
+        error = 6 * counts["std_error"][0]
+        assert 0.8 * true - error < counts["count"][0] < true + error  # at most two rows of each person
+    assert charges(tmp_path) == 3 * len(run.MONTHS)
+    if size is None:
+        run.main(tmp_path)
+        assert charges(tmp_path) == 3 * len(run.MONTHS)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_web_logs(tmp_path, capsys, monkeypatch, size):
+    run = example("weblogs", monkeypatch, size)
+    run.main(tmp_path)
+    printed = capsys.readouterr().out
+    assert "exactly the budget" in printed and "25 more runs" in printed and charges(tmp_path) == 2
+    folder = tmp_path / "published" / "2025-W14"
+    assert {"pages.parquet", "pages.xlsx", "hours.parquet", "hours.xlsx", "index.html"} <= names(folder)
+    shown = set(dpt.read_file(folder / "pages.parquet")["path"].dropna())
+    assert "/articles/1" in shown and not any(path.startswith("/account") for path in shown)
+    assert len(dpt.read_file(folder / "hours.parquet")) == 1 + 7 + 7 * 24

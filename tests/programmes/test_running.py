@@ -1,0 +1,265 @@
+"""A run reads, charges, draws, keeps and writes; the next one goes on from what is on disk."""
+
+import json
+import os
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.cli.statuses import Status, status_of
+from pandas_dptree.errors import (
+    ArgumentError,
+    ChargedError,
+    DPTreeError,
+    InsufficientBudgetError,
+    RefusedReleaseError,
+)
+from pandas_dptree.ledger.accounts import Account
+from pandas_dptree.output.files import read_file
+from pandas_dptree.programmes import running
+from pandas_dptree.programmes.keeping import locked, shelf_of
+from pandas_dptree.programmes.outputs import as_tree
+from tests.helpers_programmes import is_empty, records
+
+
+def failed(visits, programme, error, **options):
+    with pytest.raises(error) as raised:
+        visits.run(programme, **options)
+    return raised.value
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_a_run_and_the_same_again(visits, ledger):
+    """The second run reads no records, charges nothing, and writes the same files."""
+    programme = visits.programme(ledger=ledger)
+    first = visits.run(programme)
+    assert first.released == ("visits", "costs")
+    assert set(first.files) == {"visits.csv", "visits.csv.json", "costs.csv", "costs.csv.json"}
+    files = visits.files()
+    for path in (visits.folder / "2025-03.parquet", *(visits.folder / "published/2025-03").glob("*.csv*")):
+        path.unlink()
+    second = visits.run(programme)
+    assert second.released == ()
+    assert visits.files() == files
+    pd.testing.assert_frame_equal(second.tables["visits"], first.tables["visits"])
+    words = "Month 2025-03: all tables were released before; no records were read, and nothing was charged."
+    assert visits.said[-1].startswith(words)
+    assert visits.said[-1].endswith("Wrote published/2025-03/: costs.{csv,csv.json}  visits.{csv,csv.json}")
+    if ledger:
+        assert visits.n_charges == 2
+        assert "0.04 of rho=0.06 left" in visits.said[-1]
+
+
+def test_the_tables_are_those_of_the_records(visits):
+    """Hardly any noise: the counts are those of the records, and files hold the same table."""
+    visits.ledger(rho=1000.0)
+    table = visits.run(visits.programme(rho=500.0)).tables["visits"]
+    assert table["count"].tolist() == [40, 27, 13, 14, 13, 13]
+    pd.testing.assert_frame_equal(read_file(visits.folder / "published/2025-03/visits.csv"), table)
+
+
+def test_without_a_ledger_the_run_says_so_first(visits):
+    visits.run(visits.programme(ledger=False))
+    assert visits.said[0].startswith("No ledger: nobody adds up")
+    assert len(list((visits.folder / "published/2025-03/.released").iterdir())) == 2
+    visits.run(visits.programme(ledger=False))
+    assert not any("No ledger" in each for each in visits.said[2:])
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_an_edited_plan_is_refused_unless_it_is_named(visits, ledger):
+    first = visits.run(visits.programme(ledger=ledger))
+    files, edited = visits.files(), visits.programme(ledger=ledger, bins=5)
+    error = failed(visits, edited, RefusedReleaseError)
+    assert status_of(error) == Status.REFUSED and "--allow-repeat costs" in error.hint
+    assert "visits" not in error.hint and "costs" in error.fact
+    assert visits.files() == files
+    again = visits.run(edited, allow_repeat=["costs"])
+    assert again.released == ("costs",)
+    pd.testing.assert_frame_equal(again.tables["visits"], first.tables["visits"])
+    assert visits.files()["costs.csv"] != files["costs.csv"]
+    assert visits.run(edited).released == visits.run(edited, allow_repeat=["costs"]).released == ()
+    if ledger:
+        assert visits.n_charges == 3
+
+
+def test_a_title_costs_nothing(visits):
+    visits.run()
+    assert visits.run(visits.programme(title="Another", write=("csv", "parquet"))).released == ()
+    assert visits.n_charges == 2
+
+
+def test_only_named_tables_of_the_programme_are_repeated(visits):
+    error = failed(visits, None, ArgumentError, allow_repeat=["cost"])
+    assert "costs" in error.hint and visits.n_charges == 0
+
+
+def test_an_account_that_is_too_small_refuses_all(visits):
+    visits.ledger(rho=0.015)
+    assert status_of(failed(visits, None, InsufficientBudgetError)) == Status.REFUSED
+    assert visits.n_charges == 0 and is_empty(visits.folder / "published/2025-03")
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_what_was_charged_and_never_saved(visits, ledger, monkeypatch):
+    """The noise of one table fails: the other is kept and written, and the next run says what is lost."""
+    kind = type(visits.programme().tables["costs"].plan)
+    real = kind._prepared
+
+    def fail(*_):
+        raise OverflowError("no")
+
+    def prepared(plan, data):
+        return replace(real(plan, data), read=lambda _: fail)
+
+    monkeypatch.setattr(kind, "_prepared", prepared)
+    error = failed(visits, visits.programme(ledger=ledger), ChargedError if ledger else OverflowError)
+    monkeypatch.undo()
+    if not ledger:  # nothing was shown to anybody
+        assert visits.run(visits.programme(ledger=False)).released == ("visits", "costs")
+        return
+    assert status_of(error) == Status.CHARGED and visits.n_charges == 2
+    for _ in range(2):
+        error = failed(visits, None, ChargedError)
+        assert status_of(error) == Status.CHARGED and visits.n_charges == 2
+        assert "'costs': charge 4" in error.fact and "visits" not in error.fact
+        assert set(visits.files()) == {"visits.csv", "visits.csv.json"}
+    paged = visits.programme(write=("csv", "html"), bins=5)  # another plan changes nothing about it
+    failed(visits, paged, ChargedError)
+    assert visits.n_charges == 2 and "index.html" not in visits.files()
+    assert visits.run(allow_repeat=["costs"]).released == ("costs",)
+    assert visits.n_charges == 3
+    assert visits.run().released == ()
+    failed(visits, paged, RefusedReleaseError)  # by now there is a table
+
+
+def test_kept_tables_are_on_disk(visits, monkeypatch):
+    """What a run without a ledger keeps is synced before it has its name."""
+    synced = set()
+
+    def fsync(number, real=os.fsync):
+        synced.add(os.fstat(number).st_ino)
+        real(number)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    visits.run(visits.programme(ledger=False))
+    kept = visits.folder / "published/2025-03/.released"
+    assert {path.stat().st_ino for path in (kept, *kept.iterdir())} <= synced
+
+
+def test_two_runs_at_once(visits):
+    programme = visits.programme()
+    with locked(programme.outputs.folder):
+        error = failed(visits, programme, DPTreeError)
+        assert status_of(error) == Status.FAILED and "Another run" in error.fact
+    assert visits.n_charges == 0
+    visits.run(programme)
+
+
+def test_files_that_cannot_be_written_cost_nothing_later(visits, monkeypatch):
+    """The tables are kept: the next run writes the files."""
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(running, "write_outputs", full)
+    error = failed(visits, None, DPTreeError)
+    assert status_of(error) == Status.FAILED and "No space left" in error.fact
+    monkeypatch.undo()
+    assert visits.run().released == () and visits.n_charges == 2
+
+
+def test_records_that_cannot_be_opened_cost_nothing(visits):
+    error = failed(visits, visits.programme(files=("nowhere.parquet",)), ArgumentError)
+    assert error.argument == "sources.visits.files"
+    assert visits.n_charges == 0 and is_empty(visits.folder / "published/2025-03")
+
+
+def test_a_new_table_of_the_programme_is_charged_alone(visits):
+    whole = visits.programme()
+    visits.run(replace(whole, tables={"visits": whole.tables["visits"]}))
+    assert visits.run(whole).released == ("costs",)
+    assert visits.n_charges == 2
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_the_table_of_the_month_before(visits, ledger):
+    records("2025-02").to_parquet(visits.folder / "2025-02.parquet")
+    february = visits.run(visits.programme("2025-02", ledger=ledger))
+    with shelf_of(visits.programme(before="2025-02", ledger=ledger), frozenset()) as shelf:
+        before = shelf.before("visits")
+        pd.testing.assert_frame_equal(before.drop(columns="linear"), february.tables["visits"])
+        assert len(before.dp.proportions())  # which needs the unbiased estimates
+        assert shelf.before("nothing") is None
+    with shelf_of(visits.programme(ledger=ledger), frozenset()) as shelf:
+        assert shelf.before("visits") is None
+
+
+def test_a_ledger_of_parts(visits):
+    visits.ledger(parts=["east", "west"], fixed_records=True)
+    programme = visits.programme()
+    for part in ("east", "west"):
+        folder = visits.folder / part
+        own = replace(
+            programme, budget=replace(programme.budget, part=part),
+            outputs=replace(programme.outputs, folder=folder),
+        )  # fmt: skip
+        assert visits.run(own).released == ("visits", "costs")
+        assert visits.run(own).released == ()
+    assert visits.n_charges == 4
+
+
+def test_the_ledger_refuses_without_the_lock(visits, monkeypatch):
+    """Another run charges between the question and the charge of this one."""
+    real, called = Account.charge, []
+
+    def charge(account, *arguments, **options):
+        if not called:
+            called.append(True)
+            real(account, *arguments, **options)
+        return real(account, *arguments, **options)
+
+    monkeypatch.setattr(Account, "charge", charge)
+    failed(visits, None, RefusedReleaseError)
+    assert visits.n_charges == 2
+    assert dpt.Ledger.open(visits.ledger()).to_frame()["released"].sum() == 0
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_a_page_is_made_again_from_what_is_kept(visits, ledger):
+    """An edited title costs nothing; the page has all tables, and says who is protected."""
+    programme = visits.programme(ledger=ledger, write=("html",), show=[{"table": "visits"}])
+    visits.run(programme)
+    first = visits.files()
+    assert list(first) == ["index.html"] and b"<h1" in first["index.html"]
+    edited = visits.programme(ledger=ledger, write=("html",), show=[{"table": "visits"}], title="Another")
+    (visits.folder / "2025-03.parquet").unlink()
+    assert visits.run(edited).released == ()
+    assert b"Another" in visits.files()["index.html"] and b"Another" not in first["index.html"]
+    assert visits.run(programme).released == () and visits.files() == first
+    if ledger:
+        assert visits.n_charges == 2
+
+
+def test_workbooks(visits):
+    openpyxl = pytest.importorskip("openpyxl")
+    visits.run(visits.programme(write=("xlsx", "parquet")))
+    assert set(visits.files()) == {
+        f"{name}.{end}" for name in ("visits", "costs") for end in ("xlsx", "parquet")
+    }
+    book = openpyxl.load_workbook(visits.folder / "published/2025-03/visits.xlsx", read_only=True)
+    assert book.sheetnames
+
+
+def test_trees_of_zarr(visits):
+    """Each level is a dataset with a row for each of its nodes."""
+    tables = visits.run().tables
+    tree = as_tree(tables["visits"])
+    assert set(tree.children) == {"total", "region", "clinic"}
+    assert tree["region"]["region"].values.tolist() == ["N", "S"]
+    table = tables["visits"]
+    assert tree["clinic"]["count"].values.tolist() == table[table["level"] == "clinic"]["count"].tolist()
+    assert json.loads(tree.attrs["dp"])["rho"] == 0.01
+    assert as_tree(tables["costs"].cdf()).dataset.sizes == {"row rows": len(tables["costs"].cdf())}

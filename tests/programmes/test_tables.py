@@ -1,0 +1,132 @@
+"""The plans of a programme are those of the verbs with the same arguments."""
+
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+
+REGIONS = pd.DataFrame({"region": ["N", "S", "W"], "closed": [False, False, True]})
+PRODUCTS = pd.DataFrame({"category": ["c", "c"], "product": ["p", "q"]})
+UNIT = {"privacy_unit": "u", "max_contributions": 2, "epsilon": 2.0, "delta": 1e-6}
+MARCH = {"start": "2025-03-01", "end": "2025-03-31"}
+HIERARCHIES = {
+    "place": {"by": "region", "domain": "regions.csv", "structural_zeros": "closed"},
+    "net": {"prefixes": {"column": "ip", "bits": [8, 16], "notation": "ipv4"}},
+    "map": {"quadtree": {"y": "y", "x": "x", "depth": 3, "bounds": [[0, 10], [0, 10]]}},
+    "kind": {"mapping": {"table": "products.csv", "by": ["category", "product"]}},
+    "when": {"calendar": {"column": "date", "levels": ["month", "day"], **MARCH}},
+    "age": {"cut": {"column": "age", "levels": {"band": [0, 20, 60, 120], "ten": 10}}},
+    "hidden": {"by": ["region", "product"], "domain": ["N", "S"], "private_keys": ["product"]},
+}  # fmt: skip
+
+
+def place():
+    return dpt.Domain.from_frame(REGIONS, by=["region"], structural_zeros="closed")
+
+
+def band():
+    return dpt.cut("age", levels={"band": [0, 20, 60, 120]})
+
+
+def costs():
+    return {"columns": ["cost"], "bounds": {"cost": [0, 100]}}
+
+
+COSTS = {"columns": {"cost": {"bounds": [0, 100]}}}
+CASES = {
+    "options": (
+        {"verb": "counts", "by": "place", "consistency": "linear", "split": {"total": 0.25, "region": 0.75}},
+        lambda: dpt.plan(
+            place(), consistency="linear", split={"total": 0.25, "region": 0.75}, **UNIT
+        ),
+    ),
+    "known": (
+        {"verb": "counts", "by": "place", "known": "known.csv"},
+        lambda: dpt.plan(place(), known={"total": 30}, **UNIT),
+    ),
+    "implicit": (
+        {"verb": "counts", "by": "net"},
+        lambda: dpt.plan(dpt.prefixes("ip", bits=[8, 16], notation="ipv4"), **UNIT),
+    ),
+    "squares": (
+        {"verb": "counts", "by": "map", "down_to": "quad_2"},
+        lambda: dpt.plan(
+            dpt.derived_domain([dpt.quadtree("y", "x", depth=2, bounds=[[0, 10], [0, 10]])]), **UNIT
+        ),
+    ),
+    "nested": (
+        {"verb": "sums", "by": ["age", "kind"], **COSTS},
+        lambda: dpt.plan_sums(
+            dpt.derived_domain(
+                [dpt.cut("age", levels={"band": [0, 20, 60, 120], "ten": 10}),
+                 dpt.mapping(PRODUCTS, by=["category", "product"])]
+            ), **costs(), **UNIT,
+        ),
+    ),
+    "calendar": (
+        {"verb": "counts", "by": "when", "down_to": "month"},
+        lambda: dpt.plan(
+            dpt.derived_domain([dpt.calendar("date", ["month"], **MARCH)]), **UNIT
+        ),
+    ),
+    "means": (
+        {"verb": "means", "by": "age", "down_to": "band", "confidence": 0.9, **COSTS},
+        lambda: dpt.plan_means(dpt.derived_domain([band()]), confidence=0.9, **costs(), **UNIT),
+    ),
+    "private": (
+        {"verb": "counts", "by": "hidden", "split": "doubling"},
+        lambda: dpt.plan(
+            dpt.Domain.from_frame(REGIONS[:2][["region"]], by=["region"]),
+            private_keys=["product"], split="doubling", **UNIT,
+        ),
+    ),
+    "relative": (
+        {"verb": "counts", "by": "place", "mechanism": {"alpha": 0.5}},
+        lambda: dpt.plan(place(), mechanism=dpt.Multiplicative(alpha=0.5), **UNIT),
+    ),
+    "distribution": (
+        {"verb": "distribution", "column": "cost", "bounds": [0, 100], "bins": 10, "by": "place"},
+        lambda: dpt.plan_distribution("cost", bounds=[0, 100], bins=10, domain=place(), **UNIT),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("tables")
+    REGIONS.to_csv(made / "regions.csv", index=False)
+    PRODUCTS.to_csv(made / "products.csv", index=False)
+    pd.DataFrame({"region": [None], "count": [30]}).to_csv(made / "known.csv", index=False)
+    return made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_plans_are_those_of_the_verbs(folder, case):
+    table, plan = CASES[case]
+    columns = ("u", "region", "ip", "y", "x", "product", "date", "age", "cost")
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": {"files": "r.parquet", "privacy_unit": "u", "max_contributions": 2,
+                          "types": dict.fromkeys(columns, "string")}},
+        "hierarchies": HIERARCHIES,
+        "budget": {"epsilon": 2.0, "delta": 1e-6},
+        "tables": {"one": table},
+        "outputs": {"folder": "out"},
+    }  # fmt: skip
+    programme = dpt.Programme.from_dict(document, folder=folder)
+    assert programme.check().tables["one"].plan.digest == plan().digest
+    assert "Together epsilon 2 and delta 1e-06 (exactly the budget)" in programme.describe()
+
+
+def test_what_is_cut_off_is_not_listed(folder):
+    squares = {"quadtree": {"y": "y", "x": "x", "depth": 13, "bounds": [[0, 10], [0, 10]]}}
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": {"files": "r.parquet", "each_row": True, "types": {"x": "double", "y": "double"}}},
+        "hierarchies": {"map": squares},
+        "budget": {"rho": 0.1},
+        "tables": {"one": {"verb": "counts", "by": "map", "down_to": "quad_2"}},
+        "outputs": {"folder": "out"},
+    }
+    checked = dpt.Programme.from_dict(document, folder=folder).check()
+    assert checked.hierarchies["one"].domain.tree.level_sizes == (1, 4, 16)
