@@ -20,8 +20,6 @@ from pandas_dptree.programmes.programme import (
 )
 from pandas_dptree.programmes.running import run_period
 
-LATER = {"account": None, "notes": ()}
-
 
 @cache
 def domain():
@@ -116,7 +114,8 @@ class Visits:
                 title=title, show=show, combine={}, reliability="statcan", blank=(), labels={},
                 publisher=None, notes=None, language="en", interactive=False,
             ),
-            **{name: value for name, value in LATER.items() if name in Checked.__slots__},
+            account=None,
+            notes=(),
         )  # fmt: skip
 
     def run(self, programme=None, **options):

@@ -20,7 +20,7 @@ from pandas_dptree import verify
 from pandas_dptree.cli import demo, programmes
 from pandas_dptree.cli.charging import print_charge, running_options, was_charged
 from pandas_dptree.cli.files import already_exists, check_out, holds, write, write_table
-from pandas_dptree.cli.parser import Run, parser_of
+from pandas_dptree.cli.parser import IN_PROGRAMMES, Run, parser_of
 from pandas_dptree.cli.shell_words import flags_of, in_shell_words
 from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import (
@@ -138,6 +138,12 @@ def _print_message(message: Exception, arguments: argparse.Namespace) -> None:
 def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
     """Return a hint at the options that may have been meant, or an empty string."""
     given = [each.partition("=")[0] for each in unknown if each.startswith("-")]
+    for flag in given:
+        if flag in IN_PROGRAMMES:
+            return (
+                f"\nHint: {flag} is stated in a programme, as {IN_PROGRAMMES[flag]} in its table; "
+                "`dptree run --help` explains, and in Python the verbs take it."
+            )
     hint = did_you_mean(given, flags_of(arguments).values())
     return f"\nHint: {hint.rstrip()}" if hint else ""
 
@@ -287,17 +293,13 @@ def _values(arguments: argparse.Namespace) -> dict[str, Any]:
             hint="for example --column cost --bounds 0 500.",
         )
     pairs = [tuple(each) for each in bounds] * (len(columns) if len(bounds) == 1 else 1)
-    return {
-        "columns": columns,
-        "bounds": dict(zip(columns, pairs, strict=True)),
-        "granularity": arguments.granularity,
-    }
+    return {"columns": columns, "bounds": dict(zip(columns, pairs, strict=True))}
 
 
 def _plan(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".json", force=arguments.force)
     values: dict[str, Any] = {"columns": []}
-    if any(each is not None for each in (arguments.column, arguments.bounds, arguments.granularity)):
+    if arguments.column is not None or arguments.bounds is not None:
         values = _values(arguments)
     options = _options(arguments, (*PLAN, "private_keys"))
     domain: Any = _domain(arguments, _public_levels(arguments))
@@ -309,8 +311,7 @@ def _plan(arguments: argparse.Namespace) -> None:
         plan = plans.plan_sums(domain, **values, **own)
     elif values["columns"]:
         column = values["columns"][0]  # the only one; with private keys, any of them is refused
-        of_column = {"bounds": values["bounds"][column], "granularity": values["granularity"]}
-        plan = plans.plan(domain, column=column, **of_column, **options)
+        plan = plans.plan(domain, column=column, bounds=values["bounds"][column], **options)
     else:
         plan = plans.plan(domain, **options)
     if arguments.out is not None:
@@ -402,11 +403,8 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
     given = vars(arguments)
     options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
     options |= _mechanism(arguments)
-    options["split"] = _by_level("share", arguments.share) or arguments.split
-    if "level_weights" in options:
-        options["level_weights"] = _by_level("level_weights", options["level_weights"])
     if "target" in options:
-        options["target"] = _by_level("target", options["target"], "county=25 or county=50@95%", _target)
+        options["target"] = _targets(options["target"])
     if "known" in options:
         known = arguments.known
         options["known"] = None if known is None else read_known(known, arguments.by)
@@ -415,38 +413,36 @@ def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, A
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the noise, or `Multiplicative`."""
-    names = ("alpha", "threshold", "failure_probability", "calibration", "clip")
-    asked = {name: getattr(arguments, name, None) for name in names}
-    given = {name: value for name, value in asked.items() if value is not None and value is not False}
+    alpha = getattr(arguments, "alpha", None)
     if arguments.mechanism == "multiplicative":
-        if "alpha" not in given:
+        if alpha is None:
             raise ArgumentError(
                 "alpha", "must be given with --mechanism multiplicative.", hint="for example --alpha 0.25."
             )
-        return {"mechanism": Multiplicative(**given)}
-    for name in given:
+        return {"mechanism": Multiplicative(alpha=alpha)}
+    if alpha is not None:
         raise ArgumentError(
-            name,
+            "alpha",
             f"has no meaning with --mechanism {arguments.mechanism}.",
             hint="add --mechanism multiplicative.",
         )
     return {"mechanism": arguments.mechanism}
 
 
-def _by_level(
-    argument: str, given: list[str] | None, example: str = "county=0.5", read: Callable[[str], Any] = float
-) -> dict[Hashable, Any] | None:
+def _targets(given: list[str] | None) -> dict[Hashable, Any] | None:
     """Parse repeated LEVEL=NUMBER arguments."""
     if given is None:
         return None
     try:
-        pairs = [(level, read(number)) for level, _, number in (each.rpartition("=") for each in given)]
+        pairs = [(level, _target(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint=f"for example {example}."
+            "target",
+            f"must be LEVEL=NUMBER, not {quote(given)}.",
+            hint="for example county=25 or county=50@95%.",
         ) from None
     if len(dict(pairs)) < len(pairs):
-        raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")
+        raise ArgumentError("target", f"names a level twice: {quote(given)}.", hint="give each level once.")
     return dict(pairs)
 
 

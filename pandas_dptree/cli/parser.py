@@ -6,18 +6,30 @@ import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args, get_origin
+from typing import Any, Final, Literal, NoReturn, get_args, get_origin
 
 from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger, programmes
 from pandas_dptree.cli.statuses import EXPLANATION, Status
 from pandas_dptree.errors import visible
-from pandas_dptree.mechanisms.multiplicative.thresholds import Calibration
 from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.signatures import Option
 
-__all__ = ["Run", "flag_of", "parser_of"]
+__all__ = ["IN_PROGRAMMES", "Run", "flag_of", "parser_of"]
+
+IN_PROGRAMMES: Final = {
+    "--share": "split = { region = 0.25, district = 0.75 }",
+    "--level-weight": "level_weights = { district = 50 }",
+    "--objective": 'objective = "cells"',
+    "--fit": 'fit = "joint"',
+    "--granularity": "granularity = 0.5 for a column",
+    "--threshold": "mechanism = { alpha = 0.25, threshold = 5000 }",
+    "--failure-probability": "mechanism = { alpha = 0.25, failure_probability = 0.01 }",
+    "--calibration": 'mechanism = { alpha = 0.25, calibration = "proof" }',
+    "--clip": "mechanism = { alpha = 0.25, clip = true }",
+}
+"""Options that no command has, and what states them in a table of a programme."""
 
 Run = Callable[[argparse.Namespace], int | None]
 """Runs a command. Returns the exit status if it is not 0."""
@@ -25,7 +37,7 @@ Run = Callable[[argparse.Namespace], int | None]
 _FORCE = "replace the file of --out if it exists"
 _WITH_PRIVATE_KEYS = {
     "mechanism": "truncated_laplace or gaussian with --private-key; multiplicative gives counts with bounded "
-    "relative error, by the options from --alpha to --clip",
+    "relative error, by --alpha",
     "split": "optimal, uniform or doubling with --private-key",
 }
 _NOT_IF_ALL_ARE_PRIVATE = "left out if all keys are private"
@@ -116,12 +128,6 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         metavar="COLUMN",
         help="a column of the domain that is true for structural zeros, otherwise false",
     )
-    keys.add_argument(
-        "--share",
-        action="append",
-        metavar="LEVEL=SHARE",
-        help="a level's share of the budget; repeat for other levels; shares must sum to 1",
-    )
     values = _Parser(add_help=False)
     values.add_argument(
         "--column", action="append", metavar="COLUMN", help="a column to add up; repeat for several"
@@ -131,24 +137,11 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         help="the smallest and the largest value of a row, without exponent (-1000, not -1e3); once for all "
         "columns, or once for each",
     )  # fmt: skip
-    values.add_argument("--granularity", type=float, help="round values to multiples of this")
     factor = _Parser(add_help=False)
     factor.add_argument(
         "--alpha", type=float,
         help="the relative error of --mechanism multiplicative, below 1",
     )  # fmt: skip
-    factor.add_argument(
-        "--threshold", type=float, metavar="T",
-        help="the error of counts below this is relative to it; by default the smallest possible",
-    )  # fmt: skip
-    factor.add_argument(
-        "--failure-probability", type=float, metavar="P",
-        help="the probability of a larger error; by default 0.05, or with --clip levels**-2",
-    )  # fmt: skip
-    factor.add_argument(
-        "--calibration", choices=get_args(Calibration), help='kind of thresholds; by default "exact"'
-    )
-    factor.add_argument("--clip", action="store_true", help="bound the mean squared error too")
     table = _Parser(add_help=False)
     table.add_argument(
         "--out",

@@ -30,8 +30,6 @@ def in_shell_words(message: str, arguments: argparse.Namespace) -> str:
         "bounds": "--bounds",
         "charge": "ENTRY",
     }
-    if getattr(arguments, "share", None):
-        names["split"] = names["share"]
     for phrase, in_shell in SHELL_PHRASES.items():
         message = message.replace(phrase, in_shell)
     message = re.sub(r"`(\w+)`", lambda name: f"`{names.get(name[1], name[1])}`", message)

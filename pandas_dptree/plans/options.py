@@ -158,8 +158,6 @@ class PlanOptions(TypedDict, total=False):
             None,
             "mapping",
             "The weight of each level's error, by name; 1 for levels left out.",
-            flag="--level-weight",
-            metavar="LEVEL=WEIGHT",
         ),
     ]
     objective: Annotated[
@@ -170,7 +168,6 @@ class PlanOptions(TypedDict, total=False):
             "The error that the optimal split minimizes.",
             '``"levels"``: the mean variance of a level, averaged over the levels. ``"cells"``: the mean '
             'variance over all nodes. ``"worst"``: the variance of the worst level.',
-            flag="--objective",
         ),
     ]
     target: Annotated[
@@ -209,7 +206,6 @@ class PlanOptions(TypedDict, total=False):
             "{" + ", ".join(f'"{name}"' for name in FITS) + "}",
             "How negative estimates are corrected.",
             " ".join(f'``"{name}"``: {each.description}' for name, each in FITS.items()),
-            flag="--fit",
         ),
     ]
     confidence: Annotated[

@@ -16,7 +16,7 @@ from pandas_dptree.ingest.files.records import open_records
 from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.programmes.budgets import budget_of
-from pandas_dptree.programmes.hierarchies import Levels, levels_of, nested
+from pandas_dptree.programmes.hierarchies import levels_of
 from pandas_dptree.programmes.pages import page_of
 from pandas_dptree.programmes.periods import period_of
 from pandas_dptree.programmes.placeholders import NO_PLACEHOLDER, Placeholder
@@ -25,7 +25,6 @@ from pandas_dptree.programmes.programme import (
     Budget,
     Checked,
     During,
-    Hierarchy,
     Outputs,
     Period,
     Source,
@@ -87,7 +86,7 @@ def checked(
         in_order = sorted(problems.found, key=lambda each: each.line or 0)
         raise ProgrammeError("The programme" if path is None else path.name, in_order)
     assert budget is not None and outputs is not None
-    hierarchies = {name: _whole(levels[name]) for name in levels}
+    hierarchies = {each.name: each.hierarchy for each in usable if each.hierarchy is not None}
     return Checked(
         path=path, folder=folder, period=period, budget=budget, sources=found, hierarchies=hierarchies,
         tables=tables, outputs=outputs, page=page, account=account, notes=tuple(notes),
@@ -343,9 +342,3 @@ def _outputs(whole: Section, placeholder: Placeholder, folder: Path) -> Outputs 
 
 def _folder_example(placeholder: Placeholder) -> str:
     return '"published"' if placeholder.period is None else f'"published/{{{placeholder.period.unit}}}"'
-
-
-def _whole(levels: Levels | None) -> Hierarchy:
-    """Return a hierarchy with all its levels."""
-    assert levels is not None
-    return nested([levels], len(levels.names), implicit=True)

@@ -197,7 +197,7 @@ class PageOptions:
         Each like ``{"table": "visits", "as": "icicle"}`` or ``{"tables": ["visits", "care"]}``;
         None: all tables.
     combine : mapping of str to list of paths
-        Regions, by name.
+        Areas, by name; `show` has entries that show them.
     reliability : str or mapping
         ``"statcan"``, ``"abs"``, ``"none"``, or the largest relative error of each class.
     blank : tuple of str
@@ -233,8 +233,10 @@ class Checked:
     period : Period or None
         None if the programme has no ``each``.
     budget : Budget
-    sources, hierarchies, tables : mapping of str
+    sources, tables : mapping of str
         By their names, in the order of the programme.
+    hierarchies : mapping of str to Hierarchy
+        That of each table, by the name of the table; none for a distribution without groups.
     outputs : Outputs
     page : PageOptions
     account : Account or None

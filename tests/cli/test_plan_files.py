@@ -38,8 +38,8 @@ def test_each_option_reaches_the_plan(files):
     loss, shell = {"epsilon": 1.0, "delta": 1e-6}, ["--epsilon", "1", "--delta", "1e-6"]
     plain = dpt.plan(domain, **loss).to_dict()
     options = {
-        "neighbors": "replace", "split": "uniform", "objective": "worst", "consistency": "nonnegative",
-        "fit": "joint", "confidence": 0.9, "mechanism": "gaussian", "max_contributions": 3,
+        "neighbors": "replace", "split": "uniform", "consistency": "nonnegative", "confidence": 0.9,
+        "mechanism": "gaussian", "max_contributions": 3,
     }  # fmt: skip
     for place, (option, value) in enumerate(options.items()):
         out = files / f"{place}.json"
@@ -101,15 +101,7 @@ def test_a_plan_with_known_counts_is_released(files, public, capsys):
 
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
 def test_a_plan_of_factors_is_released(files, public, capsys, name):
-    options = [
-        "--failure-probability",
-        "0.01",
-        "--clip",
-        "--calibration",
-        "proof",
-        "--privacy-unit",
-        "person",
-    ]
+    options = ["--privacy-unit", "person"]
     more = ["--max-contributions", "2", "--structural-zeros", "closed", "--out", str(files / "plan.json")]
     assert run(files, "plan", *FACTOR, *options, *more, domain="flagged.csv") == 0
     printed = capsys.readouterr().out
@@ -118,16 +110,14 @@ def test_a_plan_of_factors_is_released(files, public, capsys, name):
     )
     plan = dpt.MultiplicativePlan.from_dict(json.loads((files / "plan.json").read_text()), domain)
     assert printed == f"{plan}\n"
-    assert plan.mechanism == dpt.Multiplicative(
-        alpha=0.25, failure_probability=0.01, calibration="proof", clip=True
-    )
+    assert plan.mechanism == dpt.Multiplicative(alpha=0.25)
     assert (plan.privacy_unit, plan.max_contributions) == ("person", 2)
 
     out = files / name
     release = ["release", str(files / "visits.csv"), "--plan", str(files / "plan.json"), "--out", str(out)]
     where = ["--domain", str(files / "flagged.csv")]
     assert main([*release, *where, "--structural-zeros", "closed"]) == 0
-    assert capsys.readouterr().err == f"{plan.headline}\n"
+    assert capsys.readouterr().err.startswith(f"{plan.headline}\n")
     table = pd.read_csv(out) if name.endswith("csv") else pd.read_parquet(out)
     assert list(table) == ["level", "region", "district", "count", "error_bound"]
     assert table.dp.level("district").iloc[0].tolist() == [0, 0]

@@ -5,7 +5,7 @@ import argparse
 from pandas_dptree.cli.shell_words import in_shell_words
 from tests.helpers_cases import each
 
-HERE = argparse.Namespace(run=None, records=None, by=[], epsilon=None, share=None, charge=None)
+HERE = argparse.Namespace(run=None, records=None, by=[], epsilon=None, charge=None)
 
 
 @each(
@@ -16,7 +16,7 @@ HERE = argparse.Namespace(run=None, records=None, by=[], epsilon=None, share=Non
          "--max-contributions 3; or"),
         ('as in by=["state", "county"].', "as in --by state --by county."),
         ("for example bounds=(0, 500).", "for example --bounds 0 500."),
-        ('for example level_weights={"county": 2}.', "for example --level-weight county=2."),
+        ('for example target={"county": 2}.', "for example --target county=2."),
         ("or allow_repeat=True, which", "or --allow-repeat, which"),
         ("name it: name=... A new", "name it: --name ... A new"),
         ("state max_contributions too.", "state --max-contributions too."),

@@ -5,12 +5,14 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 import pandas_dptree as dpt
 from pandas_dptree.output import sheets
 from tests.helpers_cases import each
 from tests.helpers_files import stated
 from tests.helpers_random import rng
+from tests.strategies import domains_and_rows
 
 openpyxl = pytest.importorskip("openpyxl")
 
@@ -246,3 +248,19 @@ def test_openpyxl_is_needed(counts, path, monkeypatch):
     monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(dpt.MissingExtraError, match="Writing workbooks needs the package 'openpyxl'"):
         counts.dp.to_file(path)
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(example=domains_and_rows())
+def test_workbooks_of_odd_texts(tmp_path_factory, example):
+    domain, rows = example
+    table = dpt.tree_counts(rows, list(domain.by), domain=domain, epsilon=1.0, rng=rng())
+    path = tmp_path_factory.mktemp("books") / "visits.xlsx"
+    for layout in sheets.LAYOUTS:
+        book = book_of(table, path, layout=layout)
+        assert sum(sheet.max_row - 1 for sheet in book.worksheets[1:]) == len(table)
+
+
+def test_hostile_labels_stay_in_their_cells(hostile, path):
+    text = [cell.value for cell in columns_of(book_of(hostile, path)["visits"])["place"]]
+    assert len(text) == len(hostile) and {type(each) for each in text} <= {str, type(None)}

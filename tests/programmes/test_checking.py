@@ -56,7 +56,7 @@ def test_the_weblogs_are_right(folder):
     during = checked.sources["logs"].during
     assert (during.column, during.start.isoformat()) == ("time", "2025-03-31T00:00:00+02:00")
     assert (during.end.isoformat(), during.timezone) == ("2025-04-07T00:00:00+02:00", "Europe/Berlin")
-    assert checked.hierarchies["page"].private_keys == ("path",)
+    assert checked.hierarchies["pages"].private_keys == ("path",)
     assert checked.tables["hours"].plan.level_names[1:] == ("time_iso_week", "time_day", "time_hour")
     assert checked.tables["pages"].plan.delta == 7e-8
     hours = checked.tables["hours"].plan.domain.tree.level_sizes
@@ -148,7 +148,7 @@ MISTAKES = [
     ('folder = "published/{month}"', 'folder = "published"', 41, "outputs.folder", "overwrite", "{month}"),
     ('as = "icicle"', 'as = "icycle"', 45, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
     ('"visits", "care"]', '"visits", "car"]', 45, "page.show", "no table", "did you mean 'care'?"),
-    ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no hierarchy has", "coarsest"),
+    ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no table of counts has", "coarsest"),
     ("combine =", "blanck = []\ncombine =", 51, "page.blanck", "unknown key", "did you mean blank?"),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
     ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),

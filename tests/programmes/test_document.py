@@ -40,7 +40,7 @@ def test_what_a_run_would_do(programme):
         "         now left 0.24 of rho 0.24    after this run 0.22, which is 11 more runs of this kind.",
         "Would write  published/2025-03/visits.{parquet,csv,xlsx}  care.{parquet,csv,xlsx}  "
         "costs.{parquet,csv,xlsx}  index.html",
-        "visits.change compares with published/2025-02 (not found: left out). 2 notes:\n",
+        "visits.change compares with published/2025-02 (not found: left out). 1 note:\n",
         "line 21: at a standard error",
         'Hint: down_to = "district", or a larger share.',
         "Dry run: nothing was read, charged or written.",
@@ -85,7 +85,7 @@ def test_without_periods(tmp_path):
 
 def test_the_errors_of_means(programme):
     """A mean of 500 rows in the middle of the bounds has the stated error; one of too few rows is blank."""
-    keys = programme.check("2025-03").hierarchies["place"].domain.keys(3)
+    keys = programme.check("2025-03").hierarchies["visits"].domain.keys(3)
     plan = programme.check("2025-03").tables["care"].plan
     places = keys.iloc[[0] * 500 + [-1] * 100]
     records = places.assign(person=range(600), age=50, cost=250.0)

@@ -116,3 +116,17 @@ def test_plans_are_those_of_the_verbs(folder, case):
     programme = dpt.Programme.from_dict(document, folder=folder)
     assert programme.check().tables["one"].plan.digest == plan().digest
     assert "Together epsilon 2 and delta 1e-06 (exactly the budget)" in programme.describe()
+
+
+def test_what_is_cut_off_is_not_listed(folder):
+    squares = {"quadtree": {"y": "y", "x": "x", "depth": 13, "bounds": [[0, 10], [0, 10]]}}
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": {"files": "r.parquet", "each_row": True, "types": {"x": "double", "y": "double"}}},
+        "hierarchies": {"map": squares},
+        "budget": {"rho": 0.1},
+        "tables": {"one": {"verb": "counts", "by": "map", "down_to": "quad_2"}},
+        "outputs": {"folder": "out"},
+    }
+    checked = dpt.Programme.from_dict(document, folder=folder).check()
+    assert checked.hierarchies["one"].domain.tree.level_sizes == (1, 4, 16)

@@ -23,6 +23,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.output.pages.changes import changes
 from pandas_dptree.output.pages.distributions import distributions, is_distribution
+from pandas_dptree.output.pages.heatmap import heatmap
 from pandas_dptree.output.pages.icicle import fits_an_icicle, icicle
 from pandas_dptree.output.pages.largest import combine, top
 from pandas_dptree.output.pages.levels import levels
@@ -37,6 +38,7 @@ __all__ = ["SECTIONS", "default_kinds", "make_sections"]
 SECTIONS: Final[dict[str, Callable[..., list[Section]]]] = {
     "levels": levels,
     "icicle": icicle,
+    "heatmap": heatmap,
     "proportions": proportions,
     "change": changes,
     "top": top,

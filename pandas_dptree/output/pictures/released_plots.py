@@ -11,6 +11,9 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.arguments import whole_number
+from pandas_dptree.output.derived.changes import change_from
+from pandas_dptree.output.pictures.changes import plot_changes
+from pandas_dptree.output.pictures.heatmap import plot_heatmap
 from pandas_dptree.output.pictures.icicle import plot_icicle
 from pandas_dptree.output.pictures.levels import plot_levels
 from pandas_dptree.output.released import Released
@@ -32,7 +35,7 @@ class ReleasedPlots:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Raise an `ArgumentError`, since a kind of plot must be chosen."""
-        raise ArgumentError("plot", "has two kinds of plots.", hint="call plot.levels() or plot.icicle().")
+        raise ArgumentError("plot", "has several kinds of plots.", hint="for example plot.levels().")
 
     def levels(self, value: Hashable | None = None, *, n: int = 10) -> npt.NDArray[np.object_]:
         """Draw the nodes of each level as dots, with whiskers for their errors.
@@ -113,6 +116,80 @@ class ReleasedPlots:
         released = Released.of(self._table)
         return plot_icicle(released, released.shown(value))
 
+    def heatmap(self, value: Hashable | None = None) -> Axes:
+        """Draw the two finest levels as a grid: a line for each node above, a column for each key below.
+
+        For levels whose keys occur below each node above, such as hours below weekdays. A cell has its
+        number; its colour is by the square root. Cells whose standard error is at least half of their value,
+        class F, are hatched. Times keep their order.
+
+        Parameters
+        ----------
+        value : hashable, optional
+            The column to draw; by default the first that has an error: the count, or the first sum or mean.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Of a new figure.
+
+        Raises
+        ------
+        ArgumentError
+            If the frame is not a released table, has one level alone, or more than 5,000 cells.
+        MissingExtraError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        For the counts of the example of `levels`:
+
+        >>> counts.dp.plot.heatmap()  # doctest: +SKIP
+        """
+        released = Released.of(self._table)
+        return plot_heatmap(released, released.shown(value))
+
+    def changes(
+        self,
+        before: pd.DataFrame,
+        value: Hashable | None = None,
+        *,
+        n: int = 30,
+        confidence: float = 0.95,
+    ) -> Axes:
+        """Draw the changes from an earlier table as dots on a line at zero, with their intervals.
+
+        Parameters
+        ----------
+        before : pandas.DataFrame
+            The released table of the earlier period, as for ``table.dp.change_from``.
+        value : hashable, optional
+            The column to compare; by default the first that has an error.
+        n : int, default 30
+            How many changes to draw at most: those that are largest beside their errors.
+        confidence : float, default 0.95
+            That of each interval by itself.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            Of a new figure. Filled dots are beyond the noise; the title says how many would be by chance.
+
+        Raises
+        ------
+        ArgumentError
+            As for ``table.dp.change_from``.
+        MissingExtraError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> june.dp.plot.changes(may)  # doctest: +SKIP
+        """
+        n = whole_number("n", n, at_least=1, hint="it is how many changes to draw: 30.")
+        changes = change_from(self._table, before, column=value, confidence=confidence)
+        return plot_changes(Released.of(self._table), changes, n)
+
     def __repr__(self) -> str:
         """List the pictures."""
-        return "Pictures of a released table: .levels(), .icicle()"
+        return "Pictures of a released table: .levels(), .icicle(), .heatmap(), .changes(before)"

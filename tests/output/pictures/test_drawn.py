@@ -50,6 +50,14 @@ def test_months_are_drawn_in_a_row(visits, clinics):
     assert drawn(table[::-1])[0].startswith("2024-01")
 
 
+def test_weekdays_and_hours_are_drawn_in_a_row():
+    times = pd.DataFrame({"t": pd.to_datetime(["2024-01-07 23:00"] * 9 + ["2024-01-03 08:00"] * 5)})
+    weekdays = times.dp.tree_counts(dpt.calendar("t", "weekday"), epsilon=1.0, rng=rng())
+    assert drawn(weekdays)[0] == "Monday" and drawn(weekdays)[-1] == "Sunday"
+    hours = times.dp.tree_counts(dpt.calendar("t", "hour_of_day"), epsilon=1.0, rng=rng())
+    assert drawn(hours)[:2] == ["00:00", "01:00"]
+
+
 DAYS = pd.date_range("2024-01-01", periods=6)
 
 

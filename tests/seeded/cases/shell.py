@@ -110,9 +110,7 @@ def shell_counts_options():
         "observed": run(
             "counts", "visits.csv", *KEYS, "--domain", "observed", *EXACT, "--consistency", "linear"
         ),
-        "zeros": run(
-            "counts", "visits.csv", *PUBLIC, *EXACT, "--structural-zeros", "closed", "--fit", "joint"
-        ),
+        "zeros": run("counts", "visits.csv", *PUBLIC, *EXACT, "--structural-zeros", "closed"),
         "known": run("counts", "visits.csv", *PUBLIC, *EXACT, "--known", "known.csv", "--confidence", "0.9"),
         "measurements": run(
             "counts", "visits.csv", *PUBLIC, *EXACT, "--keep", "measurements", "--split", "uniform"
@@ -122,7 +120,7 @@ def shell_counts_options():
 
 @case
 def shell_counts_with_noise():
-    options = ["--mechanism", "gaussian", "--objective", "cells", "--level-weight", "region=3"]
+    options = ["--mechanism", "gaussian"]
     factors = ["--mechanism", "multiplicative", "--alpha", "0.25", "--epsilon", "1", "--delta", "1e-6"]
     return {
         "gaussian": without_values(run("counts", "visits.csv", *PUBLIC, "--rho", "0.1", *options), "count"),
@@ -153,7 +151,6 @@ def shell_means():
 
 @case
 def shell_plan():
-    weights = ["--share", "region=0.25", "--share", "clinic=0.75"]
     factors = [
         "--epsilon",
         "1",
@@ -163,22 +160,17 @@ def shell_plan():
         "multiplicative",
         "--alpha",
         "0.25",
-        "--clip",
     ]
     cost = ["--rho", "0.1", "--column", "cost", "--bounds", "-20", "500"]
     return {
         "counts": run("plan", *PUBLIC, "--epsilon", "1", *PEOPLE, "--out", "plan.json"),
         "target": run("plan", *PUBLIC, "--target", "district=5", "--target", "total=9", "--out", "plan.json"),
-        "shares": run(
-            "plan", *PUBLIC, "--rho", "0.1", *weights, "--neighbors", "replace", "--out", "plan.json"
-        ),
+        "replace": run("plan", *PUBLIC, "--rho", "0.1", "--neighbors", "replace", "--out", "plan.json"),
         "factors": run("plan", *PUBLIC, *factors, "--out", "plan.json"),
         "sums": run(
             "plan",
             *PUBLIC,
             *cost,
-            "--granularity",
-            "0.5",
             "--structural-zeros",
             "closed",
             "--out",
