@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from tests.helpers_random import rng
 
 
 def distribution_of_visits(column, **options):
