@@ -104,7 +104,7 @@ folder = "published/{week}"
 write = ["parquet", "html"]
 
 [page]
-show = [{ table = "pages" }, { table = "hours", as = "heatmap" }, { table = "hours", as = "levels" }]
+show = [{ table = "pages" }, { table = "hours", as = "levels" }]
 interactive = true                      # search and sort in plain JavaScript; without it the page has no script
 """
 
@@ -152,7 +152,7 @@ write = ["zarr", "xlsx", "html"]
 show = [
     { table = "persons", margin = { place = "state", age = "band" } },
     { table = "persons", margin = { place = "state", sex = "sex" }, as = "proportions" },
-    { table = "persons", margin = { age = "year", sex = "sex" }, as = "heatmap" },
+    { table = "persons", margin = { age = "year", sex = "sex" } },
 ]
 reliability = { E = 0.165, F = 0.333 }  # or "statcan" (the default), "abs", "none"
 blank = ["F"]                           # shown as F; the files keep the number

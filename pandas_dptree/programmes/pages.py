@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import pandas as pd
+
 from pandas_dptree.errors import did_you_mean, quote
 from pandas_dptree.output.pages.sections import SECTIONS
 from pandas_dptree.programmes.hierarchies import Levels
@@ -15,8 +17,6 @@ from pandas_dptree.programmes.programme import PageOptions
 
 __all__ = ["page_of"]
 
-_KINDS: Final = tuple(dict.fromkeys([*SECTIONS, "icicle", "change", "heatmap", "top"]))
-_VERBS: Final = {"combine": "combine", "reliability": "reliability", "blank": "reliability"}
 _RELIABILITY: Final = ("statcan", "abs", "none")
 
 
@@ -45,10 +45,18 @@ def page_of(
             "reliability", "must have a largest relative error for each class.", "for example { E = 0.165 }."
         )
     language = section.take("language", "a text", "en")
+    keys = _listed_keys(tables, levels)
+    areas = _combine(section, keys)
+    if areas:
+        combined = [
+            name for name in keys if all(_has(keys[name], path) for each in areas.values() for path in each)
+        ]
+        show = [{"table": name} for name in tables] if show is None else show
+        show += [{"table": name, "as": "combine", "areas": areas} for name in combined]
     options = PageOptions(
         title=placeholder.fill(title),
         show=None if show is None else tuple(show),
-        combine=_combine(section, levels),
+        combine=areas,
         reliability=reliability,
         blank=tuple(section.take("blank", "a list of texts", [])),
         labels=section.take("labels", "a table", {}),
@@ -58,11 +66,11 @@ def page_of(
         interactive=section.take("interactive", "true or false", False),
     )
     section.finish()
-    for key in ("combine", "reliability", "blank"):
+    for key in ("reliability", "blank"):
         if key in section.entries:
             path = ("page", key)
             fact = "is checked, and not shown: pages of this version have no place for it."
-            notes.append(Problem(path, whole.problems.line(path), fact, f"use table.dp.{_VERBS[key]}."))
+            notes.append(Problem(path, whole.problems.line(path), fact, "use table.dp.reliability()."))
     return options
 
 
@@ -83,8 +91,8 @@ def _check_entry(
             hint = f"{did_you_mean([name], tables)}the tables are {', '.join(tables)}."
             section.add("show", f"{where} names {quote(name)}, which is no table.", hint)
     kind = entry.get("as")
-    if kind is not None and kind not in _KINDS:
-        hint = f"{did_you_mean([kind], _KINDS)}choose one of {', '.join(_KINDS)}."
+    if kind is not None and kind not in SECTIONS:
+        hint = f"{did_you_mean([kind], SECTIONS)}choose one of {', '.join(SECTIONS)}."
         section.add("show", f"{where}: as = {quote(kind)} is unknown.", hint)
     takes = _entries_of(kind)
     for name in entry:
@@ -105,30 +113,43 @@ def _entries_of(kind: Any) -> list[str] | None:
     return list(dict.fromkeys(["table", "tables", "as", *options]))
 
 
-def _combine(section: Section, levels: Mapping[str, Levels | None]) -> Mapping[str, Any]:
-    """Read regions that are put together of paths, each the keys of a node."""
-    regions: Mapping[str, Any] = section.take("combine", "a table", {})
-    for region, paths in regions.items():
-        if (
-            not isinstance(paths, list)
-            or not all(isinstance(path, list) and path for path in paths)
-            or not paths
+def _combine(section: Section, keys: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+    """Read areas that are put together of paths, each the keys of a node of one of the tables."""
+    areas: dict[str, Any] = section.take("combine", "a table", {})
+    for area, paths in areas.items():
+        if not isinstance(paths, list) or not all(
+            isinstance(path, list) and path for path in [paths, *paths]
         ):
-            fact = f"of {quote(region)} must be a list of paths."
+            fact = f"of {quote(area)} must be a list of paths."
             section.add("combine", fact, 'for example [["North"], ["South", "Harbour"]].')
-            continue
+            return {}
         for path in paths:
-            if None not in levels.values() and not any(_has(each, path) for each in levels.values() if each):
-                fact = f"of {quote(region)} has the path {quote(path)}, which no hierarchy has."
+            if keys and not any(_has(table, path) for table in keys.values()):
+                fact = f"of {quote(area)} has the path {quote(path)}, which no table of counts has."
                 section.add("combine", fact, "write the keys from the coarsest level down.")
-    return regions
+    return areas
 
 
-def _has(levels: Levels, path: Sequence[Any]) -> bool:
-    """Whether a hierarchy lists a node, or has levels that no file lists."""
-    if levels.derived is not None or levels.private:
-        return True
-    if levels.places is None or len(path) > len(levels.names):
-        return False
-    first = levels.places[list(levels.names[: len(path)])].astype("str")
-    return bool((first == list(map(str, path))).all(axis="columns").any())
+def _listed_keys(
+    tables: Mapping[str, Section], levels: Mapping[str, Levels | None]
+) -> dict[str, pd.DataFrame]:
+    """Return the public keys of the tables of counts whose levels are all columns with listed keys."""
+    found = {}
+    for name, table in tables.items():
+        by, down_to = table.entries.get("by"), table.entries.get("down_to")
+        own = levels.get(by) if isinstance(by, str) else None
+        if (
+            table.entries.get("verb") == "counts"
+            and own is not None
+            and own.places is not None
+            and not own.private
+        ):
+            last = own.names.index(down_to) if down_to in own.names else len(own.names) - 1
+            found[name] = own.places[list(own.names[: last + 1])]
+    return found
+
+
+def _has(keys: pd.DataFrame, path: Sequence[Any]) -> bool:
+    """Whether keys have a path."""
+    first = keys.iloc[:, : len(path)].astype("str")
+    return len(path) <= keys.shape[1] and bool((first == list(map(str, path))).all(axis="columns").any())

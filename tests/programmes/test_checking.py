@@ -148,7 +148,7 @@ MISTAKES = [
     ('folder = "published/{month}"', 'folder = "published"', 41, "outputs.folder", "overwrite", "{month}"),
     ('as = "icicle"', 'as = "icycle"', 45, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
     ('"visits", "care"]', '"visits", "car"]', 45, "page.show", "no table", "did you mean 'care'?"),
-    ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no hierarchy has", "coarsest"),
+    ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no table of counts has", "coarsest"),
     ("combine =", "blanck = []\ncombine =", 51, "page.blanck", "unknown key", "did you mean blank?"),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
     ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),

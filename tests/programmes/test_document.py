@@ -40,7 +40,7 @@ def test_what_a_run_would_do(programme):
         "         now left 0.24 of rho 0.24    after this run 0.22, which is 11 more runs of this kind.",
         "Would write  published/2025-03/visits.{parquet,csv,xlsx}  care.{parquet,csv,xlsx}  "
         "costs.{parquet,csv,xlsx}  index.html",
-        "visits.change compares with published/2025-02 (not found: left out). 2 notes:\n",
+        "visits.change compares with published/2025-02 (not found: left out). 1 note:\n",
         "line 21: at a standard error",
         'Hint: down_to = "district", or a larger share.',
         "Dry run: nothing was read, charged or written.",

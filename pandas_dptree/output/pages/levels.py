@@ -151,7 +151,7 @@ def _columns(views: Sequence[View], depth: int) -> list[tuple[View, Column]]:
     """List the columns of all tables with rows at a depth; what means were taken of is not repeated."""
     columns: list[tuple[View, Column]] = []
     for view in views:
-        repeated = columns and view.has_means
+        repeated = columns and view.means
         columns += [
             (view, column)
             for column in view.columns

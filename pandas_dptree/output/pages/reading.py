@@ -12,7 +12,6 @@ from pandas_dptree.output.pages.numbers import CLASSES, Format
 from pandas_dptree.output.pages.setting import Section, Setting
 from pandas_dptree.output.pages.texts import Texts
 from pandas_dptree.output.pages.views import Column, View
-from pandas_dptree.output.protection import aggregates_of
 from pandas_dptree.output.released import share_of
 
 __all__ = ["reading_section"]
@@ -22,7 +21,7 @@ def reading_section(page: Setting, views: Sequence[View]) -> Section:
     """Explain the errors of the tables of a page."""
     texts = page.texts
     told = dict.fromkeys(sentence for view in views for sentence in _sentences(view, texts))
-    sentences = [element("p", sentence) for sentence in told]
+    sentences = [element("p", sentence) for sentence in [*_intervals(views, texts), *told]]
     fixed = [element("p", texts[f"errors.{name}"]) for name in ("only", "sums", "zero")]
     graded = any(column.graded for view in views for column in view.columns)
     body = element(
@@ -34,21 +33,27 @@ def reading_section(page: Setting, views: Sequence[View]) -> Section:
     return Section(texts["errors.title"], body, entry=texts["errors.nav"])
 
 
+def _intervals(views: Sequence[View], texts: Texts) -> list[str]:
+    """Explain intervals by one of each confidence."""
+    first: dict[str, Column] = {}
+    for view in views:
+        for column in view.columns:
+            if column.shown.interval is not None:
+                first.setdefault(share_of(view.provenance) or texts["errors.share.unknown"], column)
+    told = [_example(column, share, texts) for share, column in first.items()]
+    return [*told, texts["errors.cut"]] if told else []
+
+
 def _sentences(view: View, texts: Texts) -> list[str]:
     """Explain the errors of one table."""
     provenance = view.provenance
-    with_interval = [column for column in view.columns if column.shown.interval is not None]
     kinds = {column.shown.error_name for column in view.columns if column.shown.interval is None}
     told = []
-    if with_interval:
-        share = share_of(provenance) or texts["errors.share.unknown"]
-        told += [_example(with_interval[0], share, texts), texts["errors.cut"]]
     if "standard error" in kinds:
         told.append(texts["errors.std_error" + ".shown" * ("shown_above" in provenance)])
     if "error bound" in kinds:
         told.append(_bound(provenance, texts))
-    kinds_of = aggregates_of(provenance) if provenance else {}
-    means = [column for column in view.columns if kinds_of.get(str(column.shown.name)) == "mean"]
+    means = [column for column in view.columns if column.shown.name in view.means]
     if means:
         told.append(texts["errors.means"])
     if any(np.isnan(column.shown.numbers).any() for column in means):

@@ -172,9 +172,11 @@ class View:
         return cls(name, released, provenance, made, labels)
 
     @property
-    def has_means(self) -> bool:
-        """Whether a column holds means."""
-        return "mean" in aggregates_of(self.provenance).values()
+    def means(self) -> set[Hashable]:
+        """The names of the columns that hold means."""
+        kinds = aggregates_of(self.provenance) if self.provenance else {}
+        shown = (column.shown.name for column in self.columns)
+        return {name for name in shown if kinds.get(str(name)) == "mean"}
 
     @property
     def root(self) -> int | None:

@@ -67,7 +67,7 @@ def whole_page(
     interactive: bool,
 ) -> str:
     """Return the page that shows `items` below its head."""
-    views = [page.view(name) for name, each in page.tables.items() if has_levels(each)]
+    views = [page.view(name, _columns(items, name)) for name, each in page.tables.items() if has_levels(each)]
     sections = [section for item in items for section in make_sections(page, item)]
     sections += [protection_section(page), reading_section(page, views)]
     body, contents = listed_sections(sections, page.texts)
@@ -87,6 +87,12 @@ def whole_page(
         _facts(page, views, downloads=head.downloads),
     )
     return document(head.title, [top, contents, body], page.texts, interactive=interactive)
+
+
+def _columns(items: Sequence[Any], name: str) -> Any:
+    """Return the columns that `show` chooses of a table."""
+    of_it = [item for item in items if isinstance(item, Mapping) and item.get("table") == name]
+    return of_it[0].get("columns") if of_it else None
 
 
 def has_levels(table: Any) -> bool:
@@ -168,7 +174,8 @@ def _lede(page: Setting, views: Sequence[View]) -> str:
         if view.root is not None:
             digits = column.digits(np.array([view.root]))
             value, error = column.value(view.root, digits), column.error(view.root, digits)
-            key = "lede.total" if error else "lede.total.plain"
+            kind = "mean" if column.shown.name in view.means else "total"
+            key = f"lede.{kind}" if error else f"lede.{kind}.plain"
             own = view.name and column.shown.name == "count" and not view.labels.has("count")
             name = page.table_name(view.name) if own else column.heading
             told.append(texts.fill(key, name=isolated(name), value=value, error=error))
