@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import MissingExtraError
+from pandas_dptree.errors import ArgumentError, MissingExtraError
 from pandas_dptree.ledger.store import sync_folder
+from pandas_dptree.output.derived.areas import combine
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import to_file
 from pandas_dptree.output.pages.page import page
@@ -116,7 +117,8 @@ def _write_page(
     shown = {
         name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
     }
-    show = []
+    show: list[Mapping[str, Any]] = []
+    labels = _labels(checked)
     for entry in options.show or [{"table": name} for name in tables]:
         if entry.get("as") == "change" and "before" not in entry:
             name = entry["table"]
@@ -125,19 +127,33 @@ def _write_page(
                 say(f"Page: the changes of {name} are left out: no table of the period before was kept.")
                 continue
             shown[f"{name}, before"] = earlier
+            labels[f"{name}, before"] = checked.budget.note_before or Path(checked.outputs.before or "").name
             entry = {**entry, "before": f"{name}, before"}
         show.append(entry)
+    for name, each in checked.tables.items():
+        if options.combine and each.verb in ("counts", "sums") and _has_areas(shown[name], options.combine):
+            show.append({"table": name, "as": "combine", "areas": options.combine})
     page(
         shown,
         title=options.title,
         show=show,
         publisher=options.publisher,
         notes=options.notes,
-        labels=_labels(checked),
+        labels=labels,
         language=options.language,
         interactive=options.interactive,
         ledger=shelf.ledger,
     ).write(path)
+
+
+def _has_areas(table: Any, areas: Mapping[str, Any]) -> bool:
+    """Whether a table has the rows of which areas consist: another table may have another hierarchy."""
+    paths: dict[Hashable, Any] = {area: [tuple(path) for path in each] for area, each in areas.items()}
+    try:
+        combine(table, paths)
+    except ArgumentError:
+        return False
+    return True
 
 
 def _labels(checked: Checked) -> dict[Any, Any]:
