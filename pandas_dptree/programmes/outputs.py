@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import ArgumentError, MissingExtraError
+from pandas_dptree.errors import MissingExtraError
 from pandas_dptree.ledger.store import sync_folder
-from pandas_dptree.output.derived.areas import combine
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import to_file
 from pandas_dptree.output.pages.page import page
@@ -130,9 +129,6 @@ def _write_page(
             labels[f"{name}, before"] = checked.budget.note_before or Path(checked.outputs.before or "").name
             entry = {**entry, "before": f"{name}, before"}
         show.append(entry)
-    for name, each in checked.tables.items():
-        if options.combine and each.verb in ("counts", "sums") and _has_areas(shown[name], options.combine):
-            show.append({"table": name, "as": "combine", "areas": options.combine})
     page(
         shown,
         title=options.title,
@@ -144,16 +140,6 @@ def _write_page(
         interactive=options.interactive,
         ledger=shelf.ledger,
     ).write(path)
-
-
-def _has_areas(table: Any, areas: Mapping[str, Any]) -> bool:
-    """Whether a table has the rows of which areas consist: another table may have another hierarchy."""
-    paths: dict[Hashable, Any] = {area: [tuple(path) for path in each] for area, each in areas.items()}
-    try:
-        combine(table, paths)
-    except ArgumentError:
-        return False
-    return True
 
 
 def _labels(checked: Checked) -> dict[Any, Any]:
