@@ -207,13 +207,13 @@ def web_visits(n_visitors: int = 20_000, seed: int = 0) -> pd.DataFrame:
     visitor = np.repeat(np.arange(n_visitors, dtype=np.int64), n_pages)
     n = len(visitor)
     site = np.where(rng.random(n) < 0.6, rng.integers(3, size=n_visitors)[visitor], 0)
-    page = np.minimum(rng.zipf(1.6, n), 400)  # few pages have most of the visits
+    page = 1 + (rng.zipf(1.6, n) - 1) % 400  # few pages have most of the visits
     section = np.array(["articles", "products", "guide"])[site]
     path = np.char.add(np.char.add(np.char.add("/", section), "/"), page.astype(str)).astype(object)
     own = rng.random(n) < 0.02
     path[own] = [f"/account/{each}" for each in (visitor[own] + 1).tolist()]
     day = rng.choice(14, n, p=np.tile([5, 5, 5, 5, 4, 2, 2], 2) / 56)
-    second = np.clip(rng.normal(15 * 3600, 4 * 3600, n), 0, 86_399).astype(np.int64)
+    second = (rng.normal(15 * 3600, 4 * 3600, n) % 86_400).astype(np.int64)
     time = FIRST_WEEK.astype("M8[s]") + day * 86_400 + second
     visits = pd.DataFrame(
         {"visitor": visitor + 1, "time": time.astype("M8[ns]"), "site": SITES[site], "path": path}

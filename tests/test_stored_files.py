@@ -114,7 +114,7 @@ class Cells(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "br", "link", "img", "hr", "col", "path", "rect", "line", "circle"):
+        if tag not in ("meta", "br", "link", "img", "hr", "col"):
             self.open.append(tag)
         if tag == "td":
             self.cells.append("")

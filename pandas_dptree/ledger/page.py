@@ -14,7 +14,7 @@ from pandas_dptree.ledger.transactions import left_of
 from pandas_dptree.output.html import Child, Markup, element
 from pandas_dptree.output.html_page import check_title
 from pandas_dptree.output.pages.setting import Section, scrolled
-from pandas_dptree.output.pages.texts import ENGLISH, isolated
+from pandas_dptree.output.pages.texts import ENGLISH
 from pandas_dptree.output.pages.whole import document, listed_sections
 from pandas_dptree.output.protection import hidden_in_words, joined, loss_in_words
 
@@ -47,12 +47,12 @@ def _section(connection: sqlite3.Connection, terms: Terms, charges: Sequence[Cha
         "div",
         element("p", ENGLISH["ledger.useless"], class_="warning") if terms.cap.objection else None,
         element("div", class_="meter", style=_bar(terms, terms.exact_cap - left), aria_hidden="true"),
-        element("ul", [element("li", line) for line in _facts(terms, left, charges)]),
+        element("ul", [element("li", visible(line)) for line in _facts(terms, left, charges)]),
         _parts(connection, terms),
         _releases(terms, charges),
     )
-    name = isolated(visible(terms.name))
-    return Section(ENGLISH.fill("ledger.account", name=name), body, entry=name, size=f"{len(charges):,}")
+    name = _quoted(terms.name)
+    return Section(_filled("ledger.account", name), body, entry=name, size=f"{len(charges):,}")
 
 
 def _bar(terms: Terms, amount: Amount) -> str:
@@ -168,6 +168,12 @@ def _quoted(text: str) -> Markup:
     return element("bdi", visible(text))
 
 
+def _filled(key: str, inner: Markup, **values: str) -> Markup:
+    """Return a text with an element in the place of ``{}``."""
+    before, after = ENGLISH.fill(key, **values).split("{}")
+    return element("span", before, inner, after)
+
+
 def _mono(digest: str) -> Markup:
     return element("span", visible(digest), class_="mono")
 
@@ -193,11 +199,10 @@ def _checking(connection: sqlite3.Connection, name: str) -> Section:
     """Say how the page and the ledger can be compared."""
     head = head_of(connection)
     command = element("code", f"dptree ledger verify {visible(name)} --head …", class_="mono")
-    before, after = ENGLISH["ledger.check.how"].split("{command}")
     body = element(
         "div",
-        element("p", ENGLISH.fill("ledger.check.head", name=isolated(visible(name)), n=f"{head.number:,}")),
+        element("p", _filled("ledger.check.head", _quoted(name), n=f"{head.number:,}")),
         element("p", _mono(head.digest)),
-        element("p", before, command, after),
+        element("p", _filled("ledger.check.how", command)),
     )
     return Section(ENGLISH["ledger.check"], body, entry=ENGLISH["ledger.check.entry"])

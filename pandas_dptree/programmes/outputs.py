@@ -116,7 +116,8 @@ def _write_page(
     shown = {
         name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
     }
-    show = []
+    show: list[Mapping[str, Any]] = []
+    labels = _labels(checked)
     for entry in options.show or [{"table": name} for name in tables]:
         if entry.get("as") == "change" and "before" not in entry:
             name = entry["table"]
@@ -125,6 +126,7 @@ def _write_page(
                 say(f"Page: the changes of {name} are left out: no table of the period before was kept.")
                 continue
             shown[f"{name}, before"] = earlier
+            labels[f"{name}, before"] = checked.budget.note_before or Path(checked.outputs.before or "").name
             entry = {**entry, "before": f"{name}, before"}
         show.append(entry)
     page(
@@ -133,7 +135,7 @@ def _write_page(
         show=show,
         publisher=options.publisher,
         notes=options.notes,
-        labels=_labels(checked),
+        labels=labels,
         language=options.language,
         interactive=options.interactive,
         ledger=shelf.ledger,

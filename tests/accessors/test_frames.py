@@ -43,7 +43,8 @@ def test_completion_shows_what_the_data_can_do(tmp_path):
     frame = pd.DataFrame({"k": ["a", "b"] * 500, "x": 1})
     options = {"domain": ["a", "b"], "epsilon": 1.0}
     counts = frame.dp.tree_counts("k", **options)
-    views = {"domain", "level", "plot", "to_file", "to_html", "proportions"}
+    derived = {"proportions", "change_from", "combine", "top", "reliability"}
+    views = {"domain", "level", "plot", "to_file", "to_html", *derived}
     verbs = {"tree_counts", "plan", "quantiles", "release"}
     assert verbs <= {*dir(frame.dp)} and not views & {*dir(frame.dp)}
     quantiles = frame.dp.quantiles("x", 0.5, by=["k"], bounds=(0, 4), **options)

@@ -42,7 +42,7 @@ def test_a_file_that_is_there_stays_without_force(files, verbs, capsys, monkeypa
     first = out.read_bytes()
     capsys.readouterr()
     with monkeypatch.context() as nothing:  # nothing is read
-        nothing.setattr("pandas_dptree.cli.commands.read", None)
+        nothing.setattr("pandas_dptree.cli.commands.read_places", None)
         nothing.setattr("pandas_dptree.cli.commands._read_plan", None)
         assert main(arguments) == 2
     printed = capsys.readouterr()

@@ -75,7 +75,7 @@ def pages(tables, tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(pages):
     command = ["node", Path(__file__).with_name("in_browser.mjs"), CHROMIUM, FOLDER, *pages.values()]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False, text=True)
+    done = subprocess.run(command, capture_output=True, timeout=300, check=False, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

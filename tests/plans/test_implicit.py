@@ -431,7 +431,8 @@ def test_releases_are_repeatable_only_with_a_generator():
         (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, neighbors="x"), "is unknown"),
         (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, split="cells"), "'doubling', 'uniform' or"),
         (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, split={"total": 1.0}), "above 0 for each"),
-        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, keep=["linear"]), "must be a list"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, keep=["linear"]), "names unbiased estimates"),
+        (lambda: dpt.plan(ZIPS, epsilon=1.0, delta=1e-6, keep=["noise"]), "must be a list"),
     ],
 )  # fmt: skip
 def test_arguments_that_cannot_be_used_are_refused(make, fact):

@@ -263,3 +263,17 @@ def test_trees_of_zarr(visits):
     assert tree["clinic"]["count"].values.tolist() == table[table["level"] == "clinic"]["count"].tolist()
     assert json.loads(tree.attrs["dp"])["rho"] == 0.01
     assert as_tree(tables["costs"].cdf()).dataset.sizes == {"row rows": len(tables["costs"].cdf())}
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_changes_since_the_month_before(visits, ledger):
+    """The page says since when; without a table of the month before, it leaves the changes out."""
+    records("2025-02").to_parquet(visits.folder / "2025-02.parquet")
+    show = [{"table": "visits"}, {"table": "visits", "as": "change"}]
+    visits.run(visits.programme("2025-02", ledger=ledger, write=("html",), show=show))
+    assert any("changes of visits are left out" in each for each in visits.said)
+    march = visits.programme(ledger=ledger, write=("html",), show=show, before="2025-02")
+    visits.run(march)
+    text = visits.files()["index.html"].decode()
+    assert "change since 2025-02" in text
+    assert "change since" not in visits.files("2025-02")["index.html"].decode()

@@ -70,8 +70,7 @@ def check_whole(table: pd.DataFrame, argument: str) -> None:
 def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released") -> Quantity:
     """Read what a table states about a column; refuse tables that state no noise of estimates by trees."""
     stated = provenance_of(table)
-    own = stated.get("quantities", {}).get(str(column), {})
-    stated = {**stated, **own}
+    stated = {**stated, **dict(stated.get("quantities", {})).get(str(column), {})}
     mechanism, scales = stated.get("mechanism"), stated.get("noise_scale")
     if not stated:
         raise ArgumentError(

@@ -174,7 +174,8 @@ class Rows:
             bodies,
         )
         shown = scrolled(table, capital(caption), texts, keep=len(self.rows) <= _KEPT)
-        return element("div", shown, class_="solo") if len(self.columns) == 1 else shown
+        few = {1: "solo", 2: "duo"}.get(len(self.columns))
+        return element("div", shown, class_=few) if few else shown
 
     def _table_names(self) -> Markup | None:
         """Make the names of several tables above their columns."""

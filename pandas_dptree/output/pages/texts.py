@@ -318,7 +318,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "ledger.title": "Privacy budgets, and what was spent",
     "ledger.kicker": "Ledger",
     "ledger.origin": "It repeats what the ledger says, which proves nothing by itself.",
-    "ledger.account": "Account “{name}”",
+    "ledger.account": "Account “{{}}”",
     "ledger.useless": "The cap of this account is so large that it protects nobody.",
     "ledger.parts": "Parts",
     "ledger.releases": "Releases",
@@ -346,8 +346,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "ledger.head.ledger": "entry of the ledger",
     "ledger.check": "How this can be checked",
     "ledger.check.entry": "Check",
-    "ledger.check.head": "The ledger {name} has {n} entries. The digest of the last one stands for all:",
-    "ledger.check.how": "Keep it where those who run the ledger cannot write. With it, {command} finds "
+    "ledger.check.head": "The ledger {{}} has {n} entries. The digest of the last one stands for all:",
+    "ledger.check.how": "Keep it where those who run the ledger cannot write. With it, {{}} finds "
     "whether an entry that this page lists was changed or removed later.",
     # How to read the errors.
     "errors.title": "How to read the errors",

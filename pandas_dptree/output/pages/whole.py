@@ -67,7 +67,7 @@ def whole_page(
     interactive: bool,
 ) -> str:
     """Return the page that shows `items` below its head."""
-    views = [page.view(name) for name, each in page.tables.items() if has_levels(each)]
+    views = [page.view(name, _columns(items, name)) for name, each in page.tables.items() if has_levels(each)]
     sections = [section for item in items for section in make_sections(page, item)]
     sections += [protection_section(page), reading_section(page, views)]
     body, contents = listed_sections(sections, page.texts)
@@ -87,6 +87,12 @@ def whole_page(
         _facts(page, views, downloads=head.downloads),
     )
     return document(head.title, [top, contents, body], page.texts, interactive=interactive)
+
+
+def _columns(items: Sequence[Any], name: str) -> Any:
+    """Return the columns that `show` chooses of a table."""
+    of_it = [item for item in items if isinstance(item, Mapping) and item.get("table") == name]
+    return of_it[0].get("columns") if of_it else None
 
 
 def has_levels(table: Any) -> bool:

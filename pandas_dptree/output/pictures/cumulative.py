@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_cumulative"]
 
+_PIXELS = 100
+"""Pixels of the layout in an inch."""
+
+_HARDLY = 2
+"""Bands that are narrower, in pixels, cannot be told from a line, so their width is said."""
+
 
 def plot_cumulative(
     edges: npt.NDArray[Any],
@@ -37,6 +43,12 @@ def plot_cumulative(
     if band is not None:
         lower, upper = (np.append(0, end) for end in band)
         axes.fill_between(edges, lower, upper, step="post", alpha=0.25, lw=0, color=steps.get_color())
+        widest = int((upper - lower).max())
+        pixels = axes.get_window_extent().height / axes.figure.dpi * _PIXELS
+        if widest * pixels < _HARDLY * max(int(upper.max()), 1):
+            said = f"the band of {label} is at most {widest:,} wide: hardly more than its line"
+            title = "\n".join(filter(None, [axes.get_title(loc="left"), said]))
+            axes.set_title(title, loc="left", fontsize="small", parse_math=False)
     axes.set_xlabel(xlabel)
     axes.set_ylabel("number of values below")
     if isinstance(locator := axes.xaxis.get_major_locator(), DateLocator):

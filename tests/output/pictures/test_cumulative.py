@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from tests.helpers_random import rng
 
 
 def distribution_of_visits(column, **options):
@@ -57,3 +58,18 @@ def test_plotting_a_distribution_without_matplotlib_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(dpt.MissingExtraError, match="pip install matplotlib"):
         costs.plot()
+
+
+@pytest.mark.parametrize(("rho", "said"), [(1e6, True), (1e-4, False)])
+def test_a_band_that_cannot_be_seen_is_said(rho, said):
+    pytest.importorskip("matplotlib")
+    frame = pd.DataFrame({"x": np.arange(1_000) % 10})
+    released = frame.dp.release_distribution("x", bounds=(0, 10), bins=10, rho=rho, rng=rng())
+    band = released.cdf(confidence=0.95)
+    axes = released.plot()
+    title = axes.get_title(loc="left")
+    assert (title != "") == said
+    if said:
+        assert f"band of total is at most {(band['upper'] - band['lower']).max()} wide" in title
+        released.plot(ax=axes)
+        assert axes.get_title(loc="left").count("\n") == 1

@@ -19,7 +19,7 @@ def _panels(axes: Any) -> list[dict[str, Any]]:
     return [
         {
             "title": each.get_title(loc="left"),
-            "dots": np.asarray(each.lines[0].get_xdata(), dtype=float),
+            "dots and ticks": [np.asarray(marks.get_xdata(), dtype=float) for marks in each.lines[-2:]],
             "whiskers": len(each.collections),
             "nodes": [label.get_text() for label in each.get_yticklabels()],
             "xlabel": each.get_xlabel(),
