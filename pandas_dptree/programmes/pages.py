@@ -9,7 +9,9 @@ from typing import Any, Final
 import pandas as pd
 
 from pandas_dptree.errors import did_you_mean, quote
+from pandas_dptree.output.pages.labels import Labels
 from pandas_dptree.output.pages.sections import SECTIONS
+from pandas_dptree.output.pages.texts import texts_of
 from pandas_dptree.programmes.hierarchies import Levels
 from pandas_dptree.programmes.placeholders import Placeholder
 from pandas_dptree.programmes.problems import Problem, Section
@@ -45,6 +47,9 @@ def page_of(
             "reliability", "must have a largest relative error for each class.", "for example { E = 0.165 }."
         )
     language = section.take("language", "a text", "en")
+    labels = section.take("labels", "a table", {})
+    with section.problems.catching(section.path, {"language": "language", "labels": "labels"}):
+        Labels(labels, texts_of(language))
     keys = _listed_keys(tables, levels)
     areas = _combine(section, keys)
     if areas:
@@ -59,7 +64,7 @@ def page_of(
         combine=areas,
         reliability=reliability,
         blank=tuple(section.take("blank", "a list of texts", [])),
-        labels=section.take("labels", "a table", {}),
+        labels=labels,
         publisher=section.take("publisher", "a text"),
         notes=section.take("notes", "a text"),
         language=language,
@@ -91,7 +96,7 @@ def _check_entry(
             hint = f"{did_you_mean([name], tables)}the tables are {', '.join(tables)}."
             section.add("show", f"{where} names {quote(name)}, which is no table.", hint)
     kind = entry.get("as")
-    if kind is not None and kind not in SECTIONS:
+    if kind is not None and (not isinstance(kind, str) or kind not in SECTIONS):
         hint = f"{did_you_mean([kind], SECTIONS)}choose one of {', '.join(SECTIONS)}."
         section.add("show", f"{where}: as = {quote(kind)} is unknown.", hint)
     takes = _entries_of(kind)
@@ -100,7 +105,7 @@ def _check_entry(
             hint = f"{did_you_mean([name], takes)}its keys are {', '.join(takes)}."
             section.add("show", f"{where} has the unknown key {quote(name)}.", hint)
     before = entry.get("before")
-    if before is not None and before not in tables:
+    if before is not None and (not isinstance(before, str) or before not in tables):
         section.add("show", f"{where}: before is no table.", f"the tables are {', '.join(tables)}.")
 
 

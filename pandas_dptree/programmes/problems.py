@@ -220,7 +220,9 @@ def _is(value: Any, kind: str) -> bool:
     """Whether a value of TOML is of a kind; true is no number."""
     if isinstance(value, bool):
         return kind == "true or false"
-    if not isinstance(value, _KINDS[kind]):
+    if not isinstance(value, _KINDS[kind]) or (
+        isinstance(value, str) and "\0" in value
+    ):  # no file has such a name
         return False
     if isinstance(value, list) and kind.endswith(("of texts", "texts or a table")):
         return all(isinstance(each, str) for each in value)

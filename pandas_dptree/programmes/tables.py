@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -197,9 +197,12 @@ def _read_options(options: dict[str, Any], names: Sequence[str], folder: Path) -
     if isinstance(options.get("known"), str):
         options["known"] = read_known(folder / options["known"], names)
     if isinstance(options.get("mechanism"), dict):
-        if "alpha" not in options["mechanism"]:
+        known = {each.name for each in fields(Multiplicative)}
+        if "alpha" not in options["mechanism"] or not known >= set(options["mechanism"]):
             raise ArgumentError(
-                "mechanism", "must be a text, or a table with alpha.", hint="for example { alpha = 0.25 }."
+                "mechanism",
+                "must be a text, or a table with alpha.",
+                hint=f"its keys are {', '.join(sorted(known))}.",
             )
         options["mechanism"] = Multiplicative(**options["mechanism"])
     if isinstance(options.get("target"), dict):

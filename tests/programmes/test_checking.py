@@ -150,6 +150,11 @@ MISTAKES = [
     ('"visits", "care"]', '"visits", "car"]', 45, "page.show", "no table", "did you mean 'care'?"),
     ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no table of counts has", "coarsest"),
     ("combine =", "blanck = []\ncombine =", 51, "page.blanck", "unknown key", "did you mean blank?"),
+    ("combine =", 'language = "xx"\ncombine =', 51, "page.language", "", ""),
+    ("combine =", "labels = { x = [] }\ncombine =", 51, "page.labels", "", ""),
+    ('as = "icicle"', "as = []", 45, "page.show", "unknown", "icicle"),
+    ("share = 0.5 ", "share = 0.5\nmechanism = { alpha = 0.5, zz = 1 } ", 25, "tables.visits.mechanism", "", "alpha"),
+    ('"budget.sqlite"', '"budget\\u0000"', 16, "budget.ledger", "must be a text", ""),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
     ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),
 ]  # fmt: skip

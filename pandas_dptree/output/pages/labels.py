@@ -54,8 +54,9 @@ class Labels:
 
     def key(self, level: Hashable, key: str) -> str:
         """Return the label of a key of a level."""
-        own = self._remainder if key == REMAINDER else key or self._empty
-        return self._keys.get(str(level), {}).get(key, own)
+        own = self._remainder if key == REMAINDER else key
+        label = self._keys.get(str(level), {}).get(key, own)
+        return label if label.strip() else self._empty
 
 
 _HINT = (

@@ -173,7 +173,9 @@ class Rows:
             element("thead", self._table_names(), self._heads()),
             bodies,
         )
-        shown = scrolled(table, capital(caption), texts, keep=len(self.rows) <= _KEPT)
+        several = len(self.page.tables) > 1
+        name = texts.fill("of.table", name=self.page.table_name(main.name), words=caption)
+        shown = scrolled(table, name if several else capital(caption), texts, keep=len(self.rows) <= _KEPT)
         few = {1: "solo", 2: "duo"}.get(len(self.columns))
         return element("div", shown, class_=few) if few else shown
 

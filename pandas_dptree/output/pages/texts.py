@@ -222,7 +222,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "warning.altered.changed": "This is not the whole released table: values were changed after the release.",
     "warning.altered.either": "This is not the whole released table: rows or columns were selected, moved "
     "or added, or values were changed after the release.",
-    "warning.of": "{name}: {warning}",
+    "of.table": "{name}: {words}",
     # Undercount.
     "undercount.count": "Counts at most {n} rows of each {unit}: {consequence}.",
     "undercount.count.one": "Counts at most 1 row of each {unit}: {consequence}.",

@@ -152,8 +152,7 @@ def _warnings(page: Setting, ledger: Keeper | None) -> list[str]:
         warnings = [*objections(stated, texts), *([texts[f"warning.altered.{kind}"]] if kind else [])]
         shown = isolated(page.table_name(name))
         told += [
-            texts.fill("warning.of", name=shown, warning=warning) if several else warning
-            for warning in warnings
+            texts.fill("of.table", name=shown, words=warning) if several else warning for warning in warnings
         ]
     return told
 
