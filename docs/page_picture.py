@@ -19,13 +19,14 @@ if __name__ == "__main__":
         privacy_unit="person",
         max_contributions=2,
         confidence=0.95,
-        rng=np.random.default_rng(0),  # the same picture each time; the page then says that it protects nobody
+        rng=np.random.default_rng(0),  # the same picture each time
     )
     del counts.attrs["dp"]["rng"]  # simulated people need no protection
     page = dpt.page({"visits": counts}, title="Visits to clinics, 2025", labels={"count": "Visits"})
     with tempfile.TemporaryDirectory() as folder:
         page.write(Path(folder) / "page.html")
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1000,1010"]
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        size = "--window-size=1000,1010"
         profile = f"--user-data-dir={folder}/profile"
         target = [f"--screenshot={PICTURE}", f"file://{folder}/page.html"]
-        subprocess.run(["chromium", *options, profile, *target], check=True, capture_output=True)
+        subprocess.run(["chromium", *options, size, profile, *target], check=True, capture_output=True)
