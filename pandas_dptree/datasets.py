@@ -198,7 +198,7 @@ def web_visits(n_visitors: int = 20_000, seed: int = 0) -> pd.DataFrame:
     --------
     >>> from pandas_dptree import datasets
     >>> visits = datasets.web_visits(n_visitors=1000, seed=1)
-    >>> visits.columns.tolist(), visits["site"].unique().size
+    >>> visits.columns.tolist(), visits["site"].nunique()
     (['visitor', 'time', 'site', 'path'], 3)
     """
     _check_number("n_visitors", n_visitors, "web_visits(n_visitors=20_000)")

@@ -320,7 +320,7 @@ MISTAKES = {
         "`released` lacks the columns of levels: 'Region', 'Day'",
         r"reset_index\(\)",
     ),
-    "a plot of no kind": (lambda: COUNTS.dp.plot(), "`plot` has two kinds of plots", r"plot.levels\(\)"),
+    "a plot of no kind": (lambda: COUNTS.dp.plot(), "`plot` has several kinds of plots", r"plot.levels\(\)"),
     # types
     "a number for records": (
         lambda: dpt.tree_counts(3, "Day", epsilon=1.0, domain=DAYS),
