@@ -42,12 +42,11 @@ def test_levels_of_a_map_have_the_coordinates_of_coarsened_cells() -> None:
 
 
 def test_keys_keep_their_attributes_and_cells_do_not() -> None:
-    array = picture(4, 4).assign_attrs(largest=17)
+    array = picture(4, 4).assign_attrs(largest="seventeen")
     array["row"] = ("y", list("aabb"), {"long_name": "the row"})
     tree = array.dp.tree_counts(["row"], epsilon=1.0)
     assert level(tree, "row")["row"].attrs == {"long_name": "the row"}
-    stated = {**json.loads(tree.attrs.pop("dp")), "digest": None}  # which may hold any digits
-    assert not level(tree, "row")["count"].attrs and "17" not in str((stated, tree.attrs))
+    assert not level(tree, "row")["count"].attrs and "seventeen" not in str(tree.attrs)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ def test_changes_are_shown_row_by_row(releases):
     assert len(rows_of(tree)) == len(expected) == 44
     for _, row in expected[expected["level"] == "region"].iterrows():
         shown = rows[row["region"]]
-        assert number(shown[3]) == row["change"] and shown[3][0] in "+−"
+        assert number(shown[3]) == row["change"]
+        assert shown[3][0] == ("+" if row["change"] > 0 else "−" if row["change"] < 0 else "0")
         assert number(shown[2]) - number(shown[1]) == row["change"]
         assert (shown[8] == "yes") == row["beyond_noise"]
         if row["percent"] == row["percent"]:
