@@ -12,7 +12,7 @@ const found = {};
 
 async function open(path, options) {
   const page = await browser.newPage({ viewport: { width: 1000, height: 900 }, ...options });
-  page.setDefaultTimeout(5000);
+  page.setDefaultTimeout(60000);
   const errors = [];
   page.on("pageerror", error => errors.push(error.message));
   page.on("console", message => errors.push(message.text()));
