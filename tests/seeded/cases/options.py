@@ -308,7 +308,9 @@ def options_of_the_shell():
                 .iloc[:2]
                 .to_numpy()
                 .ravel(),
-                "provenance": table.attrs["dp"],
+                "provenance": {
+                    name: stated for name, stated in table.attrs["dp"].items() if name != "table_digest"
+                },  # that of random values
             }
             for name, table in tables.items()
         }
