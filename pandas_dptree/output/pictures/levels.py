@@ -58,7 +58,7 @@ def plot_levels(released: Released, shown: Shown, n: int) -> npt.NDArray[np.obje
         wrapped(_title(shown, level, ticks), width - 0.1, _SIZE)
         for level, ticks in zip(levels, ticked, strict=True)
     ]
-    head = wrapped(_head(released, shown, chosen), width - 0.1, _SIZE)
+    head = wrapped(_head(released, shown, chosen, kind), width - 0.1, _SIZE)
     label = _describe_whiskers(
         shown, provenance, [ends for level, ends in zip(levels, widened, strict=True) if level.largest]
     )
@@ -70,7 +70,7 @@ def plot_levels(released: Released, shown: Shown, n: int) -> npt.NDArray[np.obje
     height = 0.2 + (_LINE + 0.02) * len(head) + sum(tops) + sum(rows) + 0.42 * len(rows) + _LINE * len(below)
     figure = pyplot().figure(figsize=(width, height))
     text = {"ha": "left", "fontsize": _SIZE, "parse_math": False}
-    figure.text(0.05 / width, 1 - 0.05 / height, "\n".join(head), va="top", weight="bold", **text)
+    figure.text(0.05 / width, 1 - 0.05 / height, "\n".join(head), va="top", **text)
     edge = (0.05 - left) / _ACROSS
     at = 0.15 + (_LINE + 0.02) * len(head)
     panels = []
@@ -102,8 +102,8 @@ def _panel(
                 values[part], position[part], xerr=whiskers[:, part],
                 fmt="none", ecolor="#0d2f44", elinewidth=1, capsize=cap,
             )  # fmt: skip
-    axes.plot(values[~ticks], position[~ticks], "o", ms=_DOT, color=BAR, mew=0)
-    axes.plot(values[ticks], position[ticks], "|", ms=9, mew=1.5, color=BAR)
+    axes.plot(values[~ticks], position[~ticks], "o", ms=_DOT, color=BAR, mew=0, zorder=3)
+    axes.plot(values[ticks], position[ticks], "|", ms=9, mew=1.5, color=BAR, zorder=3)
     axes.set_yticks(position, names, parse_math=False)
     axes.set_ylim(max(len(values), 1) - 0.5, -0.5)
     axes.locator_params(axis="x", nbins=6)
@@ -142,16 +142,17 @@ def _ticked(whiskers: FloatArray | None, n: int, limits: tuple[float, float]) ->
     return np.asarray(whiskers.sum(axis=0) < dot)
 
 
-def _head(released: Released, shown: Shown, levels: Sequence[Drawn]) -> str:
+def _head(released: Released, shown: Shown, levels: Sequence[Drawn], kind: str) -> str:
     """Say what is drawn, and its total."""
     title = f"{shown.name} by {joined([str(key) for key in released.keys])}"
     if levels[0].name != ROOT or len(levels) == 1 or not len(levels[0].rows):
         return title
     row = int(levels[0].rows[0])
-    value = brief(shown.numbers[row])
+    write, whole = (brief, "in all") if kind else ("{:,.5g}".format, "for all")  # a mean is no sum
+    title += f": {write(shown.numbers[row])} {whole}"
     if shown.interval is not None:
-        return f"{title}: {value} in all ({brief(shown.interval[0][row])} to {brief(shown.interval[1][row])})"
-    return f"{title}: {value} in all" + ("" if shown.error is None else f" ± {brief(shown.error[row])}")
+        return f"{title} ({write(shown.interval[0][row])} to {write(shown.interval[1][row])})"
+    return title if shown.error is None else f"{title} ± {write(shown.error[row])}"
 
 
 def _title(shown: Shown, level: Drawn, ticks: npt.NDArray[np.bool_]) -> str:

@@ -95,3 +95,21 @@ def test_a_column_that_is_not_there(counts):
         with pytest.raises(dpt.ArgumentError, match=r"`columns`.*\n.*\['count'\]"):
             counts.dp.to_html(columns=columns)
     assert "icicle" in repr(counts.dp.plot)
+
+
+def test_long_titles_are_whole_and_within_the_figure(means):
+    long = "district of a clinic with a very long official name " * 4
+    renamed = means.rename(columns={"district": long})
+    renamed["level"] = renamed["level"].cat.rename_categories({"district": long})
+    panels = renamed.dp.plot.levels("cost", n=3)
+    figure = panels[0].figure
+    figure.canvas.draw()
+    texts = [*figure.texts, *[panel.get_title(loc="left") for panel in panels]]
+    whole = " ".join(getattr(text, "get_text", lambda text=text: text)() for text in texts)
+    assert " ".join(whole.split()).count(long.strip()) == 2  # in the head and above its panel
+    assert f"{means.loc[0, 'cost']:,.5g} for all" in " ".join(whole.split())
+    extents = [
+        figure.texts[0].get_window_extent(),
+        *[panel._left_title.get_window_extent() for panel in panels],
+    ]
+    assert all(0 <= each.x0 and each.x1 <= figure.bbox.width for each in extents)
