@@ -21,6 +21,7 @@ def ratio_intervals(
     joint_cumulants: Sequence[FloatArray],
     bounds: tuple[float, float],
     confidence: float,
+    steps: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return an interval around each ratio of a true sum to a true count, within the ratio's bounds.
 
@@ -33,14 +34,17 @@ def ratio_intervals(
     in interval estimation", 1954). Where the count is more than q of its own standard deviations, that is an
     interval; elsewhere the data say almost nothing, and the interval becomes the bounds. For q, the
     distribution of the error is that at the estimated ratio: see `error_half_widths`. The eight joint
-    cumulants of S and N are those of `joint_cumulants`; `independent` makes them.
+    cumulants of S and N are those of `joint_cumulants`; `independent` makes them. `steps` are those of the
+    discrete noise in S and in N; the error of :math:`S - tN` comes in no coarser ones than the larger of the
+    first and t times the second. Without them the noise counts as continuous.
     """
     sum_variance, covariance, count_variance = joint_cumulants[:3]
     sums, counts = sums.astype(np.float64), counts.astype(np.float64)
     with np.errstate(over="ignore"):  # what overflows is clipped
         ratio = np.clip(np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0), *bounds)
     variance, fourth = cumulants_of_difference(joint_cumulants, ratio)
-    width = error_half_widths(variance, fourth, np.zeros(1), confidence)
+    step = np.zeros(1) if steps is None else np.fmax(steps[0], np.abs(ratio) * steps[1])
+    width = error_half_widths(variance, fourth, step, confidence)
     factor = np.divide(width**2, variance, out=np.zeros_like(variance), where=variance > 0)
     # The ends solve a quadratic equation, with this in front of its square.
     leading = counts * np.abs(counts) - factor * count_variance

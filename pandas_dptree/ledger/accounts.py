@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from html import escape
@@ -74,14 +74,14 @@ class _Charging(Chargeable):
                             _LOGGER.info("the table of charge %d is returned as it was kept", number)
         return found
 
-    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
+    def check(self, plans: Chargeables, note: str, *, allow_repeat: bool | Collection[str]) -> None:
         """Raise what `charge` would raise now, and charge nothing; see there."""
         note = checked_note(note)
         with self._store.reading() as connection:
             prepared(connection, list(self._checked(plans).values()), note, allow_repeat=allow_repeat)
 
     def charge(
-        self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
+        self, plans: Chargeables, note: str, *, allow_repeat: bool | Collection[str], requested: datetime
     ) -> dict[Hashable, Charge]:
         """Charge releases by all plans, or none. The charges are on disk when this returns.
 
@@ -94,8 +94,8 @@ class _Charging(Chargeable):
             The plans by the names of their tables; the name None stands for the only table.
         note : str
             What the releases are for: a line of up to 200 characters.
-        allow_repeat : bool
-            Whether a table may be charged again with the same note.
+        allow_repeat : bool or collection of str
+            Whether a table may be charged again with the same note: all, or those of these names.
         requested : datetime
             When the release was requested, before any record was read. It is stored in seconds.
 

@@ -20,7 +20,7 @@ from pandas_dptree.ledger.history import charges_as_frame, entries_as_json, plot
 from pandas_dptree.ledger.page import ledger_page
 from pandas_dptree.ledger.releases import by_name, check_plans, prepared_releases
 from pandas_dptree.ledger.store import FORMAT, Head, Store, append, head_of
-from pandas_dptree.ledger.tables import kept_output
+from pandas_dptree.ledger.tables import keeps_tables, kept_output
 from pandas_dptree.ledger.transactions import terms_of
 from pandas_dptree.ledger.verification import verified
 from pandas_dptree.output.derived.estimates import with_linear
@@ -382,6 +382,12 @@ class Ledger:
                 hint="ledger.to_frame() lists all charges, and the digests of the tables that were kept.",
             )
         return with_linear(output.table, output.linear) if linear else output.table
+
+    @property
+    def keeps_tables(self) -> bool:
+        """Whether released tables are kept with their charges, which was decided when the file was made."""
+        with self._store.reading() as connection:
+            return keeps_tables(connection)
 
     def to_frame(self) -> pd.DataFrame:
         """Return all charges, one row each.

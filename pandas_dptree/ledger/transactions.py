@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -129,9 +129,15 @@ def left_of(cap: Amount, spent: Mapping[str, Amount], part: str | None) -> Amoun
 
 
 def prepared(
-    connection: sqlite3.Connection, requests: Sequence[Request], note: str, *, allow_repeat: bool
+    connection: sqlite3.Connection,
+    requests: Sequence[Request],
+    note: str,
+    *,
+    allow_repeat: bool | Collection[str],
 ) -> list[Prepared]:
     """Find out what the requests take, in order and each after the others; or raise a LedgerError.
+
+    `allow_repeat` holds for all of them, or for those of the names that it has.
 
     It only reads, so within a transaction the result remains true until `commit`.
     """
@@ -153,7 +159,8 @@ def prepared(
             terms[account].check_part(request.part)  # these terms may not be those that it was chosen from
         digest = _checked_digest(request.plan, terms[account])
         amount = _amount(request.plan, terms[account])
-        if not allow_repeat:
+        may_repeat = allow_repeat if isinstance(allow_repeat, bool) else request.name in allow_repeat
+        if not may_repeat:
             _check_new(connection, request, requests, digest, note)
         left = left_of(terms[account].exact_cap, spent[account], request.part)
         if not amount.fits(left):

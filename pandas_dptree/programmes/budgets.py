@@ -56,6 +56,9 @@ def _account(section: Section, path: Path, name: str | None, part: str | None) -
     ledger: Ledger | None = None
     with section.problems.catching((*section.path, "ledger")):
         ledger = Ledger.open(path)
+    if ledger is not None and not ledger.keeps_tables:
+        fact = "keeps no tables, and what a programme publishes is made of those that its ledger keeps."
+        section.add("ledger", fact, "name a ledger that was made without keep_tables=False or --no-tables.")
     if ledger is not None and name is not None:
         with section.problems.catching(section.path, {"account": "account", "part": "part"}):
             account = ledger[name] if part is None else ledger[name].part(part)

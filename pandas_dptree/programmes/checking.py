@@ -17,6 +17,7 @@ from pandas_dptree.ledger.releases import prepared_releases
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.programmes.budgets import budget_of
 from pandas_dptree.programmes.hierarchies import levels_of
+from pandas_dptree.programmes.overwriting import overwritten
 from pandas_dptree.programmes.pages import page_of
 from pandas_dptree.programmes.periods import period_of
 from pandas_dptree.programmes.placeholders import NO_PLACEHOLDER, Placeholder
@@ -79,6 +80,8 @@ def checked(
     usable = [each for each in sketches.values() if each is not None]
     tables = {} if budget is None else _tables(usable, sections, sources, budget, problems, notes)
     found = {name: _source(name, each, usable, folder, placeholder) for name, each in sources.items()}
+    if outputs is not None:
+        _check_outputs(whole, document, outputs, sections, found, placeholder, folder, path)
     if budget is None or not Released(document, folder).has(period):  # else nothing will be read
         for name, section in sources.items():
             _check_columns(section, found[name], [each for each in tables.values() if each.source == name])
@@ -338,6 +341,27 @@ def _outputs(whole: Section, placeholder: Placeholder, folder: Path) -> Outputs 
         section.add("folder", fact, f"for example folder = {_folder_example(placeholder)}.")
     found = None if before is None else folder / before
     return Outputs(folder=folder / placeholder.fill(where), write=tuple(dict.fromkeys(write)), before=found)
+
+
+def _check_outputs(
+    whole: Section, document: Mapping[str, Any], outputs: Outputs, tables: Mapping[str, Section],
+    sources: Mapping[str, Source], placeholder: Placeholder, folder: Path, path: Path | None,
+) -> None:  # fmt: skip
+    """Note outputs that would replace what the programme reads, or one another."""
+    fact = overwritten(
+        document, outputs, names=tables, sources=sources.values(), placeholder=placeholder, folder=folder,
+        path=path,
+    )  # fmt: skip
+    if fact is not None:
+        hint = f"write to a folder of its own: folder = {_folder_example(placeholder)}."
+        whole.problems.add(("outputs", "folder"), f"would {fact}", hint)
+    names: dict[str, str] = {}
+    for name, section in tables.items():
+        if (other := names.setdefault(name.casefold(), name)) != name:
+            fact = (
+                f"has the name of {quote(other)} but for capitals, and some systems take their files for one."
+            )
+            section.add(None, fact, "rename one of them.")
 
 
 def _folder_example(placeholder: Placeholder) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Collection, Mapping
-from datetime import date
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pandas_dptree.errors import ArgumentError, did_you_mean, quote, why_unreadable
 from pandas_dptree.programmes.checking import checked
@@ -228,7 +230,7 @@ class Programme:
         Parameters
         ----------
         today : date, optional
-            By default that of the clock.
+            By default the date in the time zone of the programme; of several zones, the earliest.
 
         Raises
         ------
@@ -244,9 +246,17 @@ class Programme:
                 "first", "must be given: no period is released yet.",
                 hint=f'add first = "{last_complete(unit, date.today()).text}" above the first table.',
             )  # fmt: skip
-        last = last_complete(unit, date.today() if today is None else today)
+        last = last_complete(unit, self._today() if today is None else today)
         found = periods_of(unit, f"{first.text}..{last.text}") if first.start <= last.start else []
         return [period for period in found if not released.has(period)]
+
+    def _today(self) -> date:
+        """Return the earliest date in the time zones of the programme, by default that of the machine."""
+        dates = []
+        for name in _values_of(self._document, "timezone"):
+            with suppress(ZoneInfoNotFoundError, ValueError, OSError):  # which a check reports
+                dates.append(datetime.now(ZoneInfo(name)).date())
+        return min(dates, default=date.today())
 
     def _unit(self) -> str:
         """Return the unit of periods; raise ArgumentError if there is none."""
@@ -277,6 +287,15 @@ class Programme:
         """Raise what makes everything else meaningless."""
         problem = Problem(keys, self._lines.get(keys), fact, hint)
         raise ProgrammeError("The programme" if self.path is None else self.path.name, [problem])
+
+
+def _values_of(part: Any, key: str) -> Iterator[str]:
+    """Return the texts of a key, wherever it stands in a document."""
+    if isinstance(part, Mapping):
+        for name, value in part.items():
+            if name == key and isinstance(value, str):
+                yield value
+            yield from _values_of(value, key)
 
 
 def _unreadable(file: Path, why: str, line: int | None) -> ProgrammeError:

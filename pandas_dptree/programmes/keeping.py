@@ -147,17 +147,12 @@ class _Repeating(Chargeable):
         return self.account.kept(plans, note)
 
     def check(self, plans: Chargeables, note: str, *, allow_repeat: bool) -> None:
-        once = {name: plan for name, plan in plans.items() if name not in self.names}
-        if once:
-            self.account.check(once, note, allow_repeat=allow_repeat)
-        if len(once) < len(plans):
-            self.account.check(plans, note, allow_repeat=True)
+        self.account.check(plans, note, allow_repeat=allow_repeat or self.names)
 
     def charge(
         self, plans: Chargeables, note: str, *, allow_repeat: bool, requested: datetime
     ) -> Mapping[Any, Charge]:
-        self.check(plans, note, allow_repeat=allow_repeat)
-        again = allow_repeat or not self.names.isdisjoint(plans)
+        again = allow_repeat or self.names
         return self.account.charge(plans, note, allow_repeat=again, requested=requested)
 
     def keep(self, outputs: Mapping[Charge, Output]) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import MissingExtraError
+from pandas_dptree.errors import DPTreeError, MissingExtraError, quote
 from pandas_dptree.ledger.store import sync_folder
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import to_file
 from pandas_dptree.output.pages.page import page
 from pandas_dptree.programmes.keeping import Shelf
+from pandas_dptree.programmes.overwriting import PAGE, is_zarr
 from pandas_dptree.programmes.programme import Checked
 
 __all__ = ["clear_unfinished", "write_outputs"]
@@ -28,15 +29,14 @@ __all__ = ["clear_unfinished", "write_outputs"]
 _UNFINISHED: Final = ".dptree-"
 """How the names of temporary folders begin: what a run that was killed left there."""
 
-PAGE: Final = "index.html"
-
 
 def write_outputs(
     checked: Checked, tables: Mapping[str, Any], shelf: Shelf, say: Callable[[str], object]
 ) -> list[str]:
     """Write the files of tables, and the page if all tables are there; return their names.
 
-    All files are made before the first of them replaces an earlier one, the page last.
+    All files are made before the first of them replaces an earlier one, the page last. If the page cannot be
+    made, the files are written, and an error says so that is none of arguments: the tables are kept.
     """
     folder, kinds = checked.outputs.folder, checked.outputs.write
     with tempfile.TemporaryDirectory(dir=folder, prefix=_UNFINISHED) as scratch:
@@ -45,12 +45,23 @@ def write_outputs(
             for kind in kinds:
                 if kind != "html":
                     _WRITERS[kind](_frame(table), made / f"{name}.{kind}")
+        failure: Exception | None = None
         if "html" in kinds and tables.keys() == checked.tables.keys():
-            _write_page(checked, tables, shelf, made / PAGE, say)
+            try:
+                _write_page(checked, tables, shelf, made / PAGE, say)
+            except Exception as error:  # raised below: it must not cost the other files
+                failure = error
         names = sorted((path.name for path in made.iterdir()), key=lambda name: (name == PAGE, name))
         for name in names:
             _move(made / name, folder / name)
     sync_folder(folder)
+    if isinstance(failure, DPTreeError):
+        raise DPTreeError(
+            f"The page cannot be made: {failure.fact} The tables are kept, and all other files are written.",
+            hint=f"correct [page] and run again, which costs nothing: {failure.hint}",
+        ) from None
+    if failure is not None:
+        raise failure
     return names
 
 
@@ -62,7 +73,12 @@ def clear_unfinished(folder: Path) -> None:
 
 def _move(made: Path, path: Path) -> None:
     """Put a file, or a folder of Zarr, in the place of an earlier one."""
-    if path.is_dir():  # which no rename replaces
+    if path.is_dir() and not path.is_symlink():  # which no rename replaces
+        if not (made.is_dir() and is_zarr(path)):
+            raise DPTreeError(
+                f"The outputs would replace the folder {quote(path.name)}, which no run has made.",
+                hint="move it elsewhere, and run again: the tables are kept, which costs nothing.",
+            )
         os.rename(path, made.with_name(f"{made.name}.before"))
     os.replace(made, path)
 
@@ -118,7 +134,8 @@ def _write_page(
     }
     show: list[Mapping[str, Any]] = []
     labels = _labels(checked)
-    for entry in options.show or [{"table": name} for name in tables]:
+    every = [{"table": name} for name in tables]
+    for entry in options.show or every:
         if entry.get("as") == "change" and "before" not in entry:
             name = entry["table"]
             earlier = shelf.before(name)
@@ -132,7 +149,7 @@ def _write_page(
     page(
         shown,
         title=options.title,
-        show=show,
+        show=show or every,
         publisher=options.publisher,
         notes=options.notes,
         labels=labels,

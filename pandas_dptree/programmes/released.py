@@ -30,8 +30,8 @@ class Released:
         tables = document.get("tables")
         self._names = list(tables) if isinstance(tables, dict) else []
         self._folder = folder
-        self._ledger, self._account, self._note = (
-            text("budget", key) for key in ("ledger", "account", "note")
+        self._ledger, self._account, self._part, self._note = (
+            text("budget", key) for key in ("ledger", "account", "part", "note")
         )
         self._output = text("outputs", "folder") or ""
 
@@ -42,7 +42,8 @@ class Released:
             return {}
         with Ledger.open(self._folder / self._ledger) as ledger:
             charges = ledger.to_frame()
-        own = charges[charges["released"] & charges["account"].eq(self._account or "")]
+        part = charges["part"].isna() if self._part is None else charges["part"].eq(self._part)
+        own = charges[charges["released"] & part & charges["account"].eq(self._account or "")]
         return {str(note): set(map(str, names)) for note, names in own.groupby("note")["name"]}
 
     def has(self, period: Period | None) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from pandas_dptree.errors import (
@@ -29,7 +30,7 @@ from pandas_dptree.errors import (
 from pandas_dptree.plans.options import Running
 from pandas_dptree.programmes.keeping import Earlier, Plans, Shelf, locked, shelf_of
 from pandas_dptree.programmes.outputs import clear_unfinished, write_outputs
-from pandas_dptree.programmes.programme import Checked
+from pandas_dptree.programmes.programme import Checked, Period
 from pandas_dptree.programmes.sources import opened
 
 __all__ = ["Ran", "run_period"]
@@ -98,6 +99,8 @@ def run_period(
             if not lost and new:
                 if shelf.ledger is None:
                     say(_nobody_adds_up(checked))
+                if checked.period is not None and checked.period.end > date.today():
+                    say(_not_over(checked.period))
                 tables |= _released(checked, new, shelf, {"progress": progress, "temp_folder": temp_folder})
             tables = {name: tables[name] for name in plans if name in tables}
             files = write_outputs(checked, tables, shelf, say) if tables else []
@@ -176,6 +179,13 @@ def _nobody_adds_up(checked: Checked) -> str:
     return (
         "No ledger: nobody adds up what these people lose by all releases together. What was released is "
         f"known by {_place(checked)}/.released alone; without that folder, it is released again."
+    )
+
+
+def _not_over(period: Period) -> str:
+    return (
+        f"The {period.unit} {period.text} is not over: its table is kept as it is now, and records that come "
+        "later are never added."
     )
 
 

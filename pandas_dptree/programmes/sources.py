@@ -64,6 +64,8 @@ def _open(source: Source, held: ExitStack) -> Any:
         )
     paths = [str(file.path) for file in record_files(source.files)]
     try:
+        if source.during is not None:  # an engine may take times without a zone for those of another one
+            _check_zone(_ENGINES[source.engine](paths, None, held), source.during)
         return _ENGINES[source.engine](paths, source.during, held)
     except ImportError:
         raise MissingExtraError(f"The engine {source.engine}", package=source.engine) from None
@@ -72,10 +74,15 @@ def _open(source: Source, held: ExitStack) -> Any:
 def _within(records: Any, during: During) -> Any:
     """Leave out records that are not within a period."""
     stream = isinstance(records, RecordStream)
+    _check_zone(records, during)
+    return _Within(records, during) if stream else records[_is_within(records[during.column], during)]
+
+
+def _check_zone(records: Any, during: During) -> None:
+    """Refuse times with a zone where none is stated, and times without one where one is."""
     types = Records(records, [during.column]).types([during.column])
     wanted = Times(zoned=during.timezone is not None)
     check_times({during.column: (wanted, types[during.column])}, "frame")
-    return _Within(records, during) if stream else records[_is_within(records[during.column], during)]
 
 
 def _is_within(column: pd.Series, during: During) -> npt.NDArray[np.bool_]:
@@ -130,8 +137,9 @@ def _polars(paths: list[str], during: During | None, held: ExitStack) -> Any:
     column, kind = polars.col(during.column), frame.collect_schema()[during.column]
     start, end = _interval(during, is_date=kind == polars.Date)
     zone = getattr(kind, "time_zone", None)
-    if zone is not None and during.timezone is not None:  # polars compares times of one zone only
-        column = column.dt.convert_time_zone(during.timezone)
+    if zone is not None and during.timezone is not None:  # of one zone, in which each midnight exists
+        column = column.dt.convert_time_zone("UTC")
+        start, end = (each.astimezone(UTC) for each in (during.start, during.end))
     return frame.filter((column >= start) & (column < end))
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from datetime import date, timedelta
 
 import pandas as pd
 import pytest
@@ -15,13 +16,14 @@ from pandas_dptree.errors import (
     DPTreeError,
     InsufficientBudgetError,
     RefusedReleaseError,
+    RepeatedReleaseError,
 )
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.output.files import read_file
 from pandas_dptree.programmes import running
 from pandas_dptree.programmes.keeping import locked, shelf_of
 from pandas_dptree.programmes.outputs import as_tree
-from tests.helpers_programmes import is_empty, records
+from tests.helpers_programmes import counts, is_empty, records
 
 
 def failed(visits, programme, error, **options):
@@ -277,3 +279,54 @@ def test_changes_since_the_month_before(visits, ledger):
     text = visits.files()["index.html"].decode()
     assert "change since 2025-02" in text
     assert "change since" not in visits.files("2025-02")["index.html"].decode()
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_a_page_that_cannot_be_made_costs_no_other_file(visits, ledger):
+    """The status is that of a run that failed, not of wrong arguments: something was charged."""
+    wrong = [{"table": "visits", "as": "proportions", "of": "nowhere"}]
+    error = failed(visits, visits.programme(ledger=ledger, write=("csv", "html"), show=wrong), DPTreeError)
+    assert status_of(error) == Status.FAILED and "page" in error.fact and "nothing" in error.hint
+    assert {"visits.csv", "costs.csv"} <= set(visits.files()) and "index.html" not in visits.files()
+    assert visits.run(visits.programme(ledger=ledger, write=("csv", "html"))).released == ()
+    assert "index.html" in visits.files()
+
+
+def test_a_page_of_changes_alone_shows_all_tables_in_the_first_period(visits):
+    show = [{"table": "visits", "as": "change"}]
+    ran = visits.run(visits.programme(write=("html",), show=show, before="2025-02"))
+    assert "index.html" in ran.files
+    assert any("left out" in each for each in visits.said)
+    assert b"Clinic" in visits.files()["index.html"]
+
+
+def test_a_folder_of_the_user_is_not_replaced(visits):
+    precious = visits.folder / "published/2025-03/visits.csv/precious"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("mine")
+    error = failed(visits, None, DPTreeError)
+    assert status_of(error) == Status.FAILED and precious.read_text() == "mine"
+
+
+def test_only_named_tables_are_charged_again_whoever_runs_between(visits, monkeypatch):
+    """Another run releases all tables after this one looked, and before it charges."""
+    visits.run()
+    edited = visits.programme(bins=5)
+    visits.run(visits.programme(bins=6), allow_repeat=["costs"])
+    real = Account.charge
+
+    def late(account, plans, note, **options):
+        monkeypatch.undo()
+        return real(account, {"visits": counts(0.01), **plans}, note, **options)
+
+    monkeypatch.setattr(Account, "charge", late)
+    failed(visits, edited, RepeatedReleaseError, allow_repeat=["costs"])
+    assert visits.n_charges == 3
+
+
+def test_a_period_that_is_not_over_is_said(visits):
+    programme = visits.programme()
+    tomorrow = date.today() + timedelta(days=1)
+    visits.run(replace(programme, period=replace(programme.period, end=tomorrow)))
+    assert any("is not over" in each for each in visits.said)
+    assert not any("is not over" in each for each in visits.said[1:])

@@ -111,3 +111,31 @@ def test_one_month_runs_from_a_file_of_several(visits):
         columns=("region", "clinic", "cost", "person", "time"),
     )  # fmt: skip
     assert visits.run(programme).tables["visits"]["count"].iloc[0] == 40
+
+
+@pytest.mark.parametrize("engine", [None, "pyarrow", "polars", "duckdb", "dask"])
+@pytest.mark.parametrize("zoned", [True, False])
+def test_times_and_the_period_agree_on_having_a_zone(visits, engine, zoned):
+    if engine is not None:
+        pytest.importorskip(engine)
+    whole = records()
+    if not zoned:
+        whole["time"] = whole["time"].dt.tz_localize(None)
+    whole.to_parquet(visits.folder / "2025-03.parquet")
+    period = during("2025-03-02", "2025-03-05", timezone=None if zoned else "Europe/Berlin")
+    with pytest.raises(ArgumentError, match="zone"):
+        people(visits, engine=engine, during=period)
+
+
+@pytest.mark.parametrize("engine", [None, "pyarrow", "polars", "duckdb", "dask"])
+def test_a_midnight_that_does_not_exist(visits, engine):
+    """In Beirut the thirtieth of March 2025 began at one o'clock."""
+    if engine is not None:
+        pytest.importorskip(engine)
+    times = pd.to_datetime(
+        ["2025-03-29T21:59", "2025-03-29T22:00", "2025-03-30T20:59", "2025-03-30T21:00"], utc=True
+    )
+    whole = pd.DataFrame({"person": list("abcd"), "time": times.tz_convert("Asia/Beirut")})
+    whole.to_parquet(visits.folder / "2025-03.parquet")
+    period = during("2025-03-30", "2025-03-31", timezone="Asia/Beirut")
+    assert people(visits, engine=engine, during=period) == ["b", "c"]

@@ -84,7 +84,7 @@ def proportions(
             hint="use counts, or sums whose bounds begin at 0 or above.",
         )
     level = None if of == "parent" else level_of(estimates.released, of, "of")
-    base = estimates.ancestors(level)
+    base, steps = estimates.ancestors(level), estimates.moments[2]
     joint = estimates.joint_moments(level)
     with np.errstate(divide="ignore", invalid="ignore"):
         total = estimates.shown[base]
@@ -97,6 +97,7 @@ def proportions(
         joint_cumulants=joint,
         bounds=(0.0, 1.0),
         confidence=confidence,
+        steps=(steps, steps[base]),
     )
     columns = {
         "proportion": share,

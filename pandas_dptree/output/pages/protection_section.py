@@ -24,7 +24,8 @@ def protection_section(page: Setting) -> Section:
         (names, element("ul", [element("li", sentence) for sentence in sentences]))
         for sentences, names in told.items()
     ]
-    parts: list[Markup | None] = [_releases(page) if several else None]
+    together = element("p", texts["protection.together"])
+    parts: list[Markup | None] = [_releases(page), together] if several else []
     if len(lists) == 1:
         parts.append(lists[0][1])
     else:

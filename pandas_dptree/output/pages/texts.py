@@ -253,6 +253,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "protection.digest.values": "Values of {name}",
     "protection.check": "A plan fixed the noise before any record was read; its digest is a SHA-256. "
     "Whoever has the plan and the table can check them:",
+    "protection.together": "What an attacker gains is stated for each table alone. From all tables of this "
+    "page together they may gain more: the losses of releases about the same people add up.",
     "protection.unknown": "It is unknown how this table was made and what protects it: the table does not "
     "say.",
     "protection.loss": "Protection: {loss}.",

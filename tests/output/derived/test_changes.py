@@ -74,10 +74,27 @@ def test_means_change_with_the_errors_of_the_table():
     )
 
 
+def test_one_release_is_not_compared_with_itself(tmp_path):
+    ledger = dpt.Ledger.create(tmp_path / "b.sqlite", account="a", epsilon=9.0, privacy_unit=dpt.ROWS)
+    options = {"domain": DOMAIN, "epsilon": 1.0, "keep": ["linear"], "ledger": ledger["a"]}
+    first = RECORDS.dp.tree_counts(KEYS, note="first", **options)
+    for same in (first, first.copy(), ledger.table(first.attrs["dp"]["ledger"]["charge"])):
+        with pytest.raises(dpt.ArgumentError, match="same release"):
+            first.dp.change_from(same)
+    second = RECORDS.dp.tree_counts(KEYS, note="second", **options)
+    assert (second.dp.change_from(first)["std_error"] > 0).all()
+
+
+def test_releases_that_happen_to_be_equal_are_two():
+    """To leave them out would be to leave out cases of no change."""
+    changes = counts(1).dp.change_from(counts(1))
+    assert (changes["change"] == 0).all() and not changes["beyond_noise"].any()
+    assert (changes["std_error"] > 0).all()
+
+
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        (lambda: counts(1), "same release"),
         (lambda: counts(2)[1:], "`before` is not the whole"),
         (lambda: counts(2, keep=None), "`before` lacks the unbiased"),
         (
