@@ -73,7 +73,7 @@ def checked(
     check_shares(problems, list(sections.values()), of)
     outputs = _outputs(whole, placeholder, folder)
     notes: list[Problem] = []
-    page = page_of(whole, sections, levels, placeholder, notes)
+    page = page_of(whole, sections, levels, placeholder)
     whole.finish()
     if "each" in whole.meant:
         problems.found[:] = [each for each in problems.found if NO_PLACEHOLDER not in each.fact]

@@ -155,6 +155,8 @@ def _write_page(
         labels=labels,
         language=options.language,
         interactive=options.interactive,
+        reliability=options.reliability,
+        blank=options.blank,
         ledger=shelf.ledger,
     ).write(path)
 

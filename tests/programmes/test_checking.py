@@ -42,7 +42,15 @@ def test_the_report_is_right(folder):
     assert checked.outputs.folder == folder / "published" / "2025-03"
     assert checked.outputs.before == folder / "published" / "2025-02"
     assert checked.page.title == "Visits to clinics, 2025-03"
+    assert checked.page.reliability == "statcan" and checked.page.blank == ()
     assert checked.account.n_charges == 0 and not (folder / "published").exists()
+
+
+def test_classes_of_pages_begin_where_the_table_says(folder):
+    """From 0.165 on a number is of class E, from 0.333 on of class F, which is blank."""
+    classes = 'reliability = { E = 0.165, F = 0.333 }\nblank = ["F"]\n'
+    page = check(folder, REPORT.replace("combine =", f"{classes}combine =")).page
+    assert page.reliability == {"": 0.165, "E": 0.333, "F": float("inf")} and page.blank == ("F",)
 
 
 def test_digests_do_not_depend_on_the_period(folder):
@@ -156,6 +164,8 @@ MISTAKES = [
     ("share = 0.5 ", "share = 0.5\nmechanism = { alpha = 0.5, zz = 1 } ", 25, "tables.visits.mechanism", "", "alpha"),
     ('"budget.sqlite"', '"budget\\u0000"', 16, "budget.ledger", "must be a text", ""),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
+    ("combine =", "reliability = { E = 0.5, F = 0.2 }\ncombine =", 51, "page.reliability", "do not increase", ""),
+    ("combine =", 'blank = ["G"]\ncombine =', 51, "page.blank", "'G'", "A, B, C, D, E, F"),
     ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),
 ]  # fmt: skip
 
