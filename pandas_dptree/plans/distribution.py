@@ -187,7 +187,7 @@ class DistributionPlan(Plan[Distribution]):
             return Outcome(released, released._totals, causes, self._doubts(estimates))
 
         sizes = [len(totals) for totals in self.totals]
-        steps = [(f"steps {level}", size) for level, size in zip(self.level_names, sizes, strict=True)]
+        steps = [(f"measuring {level}", size) for level, size in zip(self.level_names, sizes, strict=True)]
         return Release(plan=self, read=read, effort=sizes[-1], steps=steps)
 
     def _estimates(self, counts: IntArray, origin: Origin, done: Done) -> list[FloatArray]:
