@@ -225,7 +225,11 @@ def test_nested_and_derived_hierarchies(folder):
     text = text.replace(
         "[budget] ", '[hierarchies.ages]\ncut = { column = "age", bins = [0, 18, 65] }\n\n[budget] '
     )
-    text = text[: text.index("combine =")]  # of paths that the nested table does not have
+    with pytest.raises(
+        dpt.ProgrammeError, match="line 50, page.show: entry 2: sets tables of different levels"
+    ):
+        check(folder, text[: text.index("combine =")])
+    text = text[: text.index("[page]")]
     plan = check(folder, text).tables["visits"].plan
     assert len(plan.level_names) == 5 and plan.domain.sources == ("region", "district", "clinic", "age")
 
