@@ -197,7 +197,7 @@ class PageOptions:
         Each like ``{"table": "visits", "as": "icicle"}`` or ``{"tables": ["visits", "care"]}``;
         None: all tables.
     combine : mapping of str to list of paths
-        Areas, by name; `show` has entries that show them.
+        Areas, by name, which are shown of the tables of counts that have them.
     reliability : str or mapping
         ``"statcan"``, ``"abs"``, ``"none"``, or the relative error below which each class is.
     blank : tuple of str

@@ -154,13 +154,13 @@ MISTAKES = [
     ("bins = 100", "bins = 0", 37, "tables.costs.bins", "", ""),
     ('"xlsx", "html"]', '"excel", "html"]', 42, "outputs.write", "'excel' is unknown", "xlsx"),
     ('folder = "published/{month}"', 'folder = "published"', 41, "outputs.folder", "overwrite", "{month}"),
-    ('as = "icicle"', 'as = "icycle"', 45, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
-    ('"visits", "care"]', '"visits", "car"]', 45, "page.show", "no table", "did you mean 'care'?"),
+    ('as = "icicle"', 'as = "icycle"', 46, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
+    ('"visits", "care"]', '"visits", "car"]', 47, "page.show", "no table", "did you mean 'care'?"),
     ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no table of counts has", "coarsest"),
     ("combine =", "blanck = []\ncombine =", 51, "page.blanck", "unknown key", "did you mean blank?"),
     ("combine =", 'language = "xx"\ncombine =', 51, "page.language", "", ""),
     ("combine =", "labels = { x = [] }\ncombine =", 51, "page.labels", "", ""),
-    ('as = "icicle"', "as = []", 45, "page.show", "unknown", "icicle"),
+    ('as = "icicle"', "as = []", 46, "page.show", "unknown", "icicle"),
     ("share = 0.5 ", "share = 0.5\nmechanism = { alpha = 0.5, zz = 1 } ", 25, "tables.visits.mechanism", "", "alpha"),
     ('"budget.sqlite"', '"budget\\u0000"', 16, "budget.ledger", "must be a text", ""),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
@@ -235,6 +235,9 @@ def test_nested_and_derived_hierarchies(folder):
     text = text.replace(
         "[budget] ", '[hierarchies.ages]\ncut = { column = "age", bins = [0, 18, 65] }\n\n[budget] '
     )
+    with pytest.raises(dpt.ProgrammeError, match="entry 2: sets tables of different levels"):
+        check(folder, text[: text.index("combine =")])
+    text = text[: text.index("[page]")]
     plan = check(folder, text).tables["visits"].plan
     assert len(plan.level_names) == 5 and plan.domain.sources == ("region", "district", "clinic", "age")
 
