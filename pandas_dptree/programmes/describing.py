@@ -17,6 +17,7 @@ from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.means import blank_below, mean_error
+from pandas_dptree.programmes.keeping import shelf_of, taken
 from pandas_dptree.programmes.problems import Problem
 from pandas_dptree.programmes.programme import Checked, Source, Table
 from pandas_dptree.programmes.tables import spent_by
@@ -194,11 +195,14 @@ def _account_lines(checked: Checked) -> Iterator[str]:
     account, budget = checked.account, checked.budget
     if account is None or budget.ledger is None or budget.note is None:
         yield "No ledger: nobody keeps the sum of what several runs spend."
+        yield from (f"{_INDENT}Taken: {each}" for each in _taken(checked))
         return
+    told = [f"{_INDENT}Taken: {each}" for each in _taken(checked)]
     start = f"Account {account.name} of {os.path.relpath(budget.ledger, checked.folder)}, note {budget.note}:"
     new = _unreleased(checked, account, budget.note)
     if not new:
         yield f"{start} released. A run makes the outputs again, and charges nothing."
+        yield from told
         return
     if error := refusal_of(checked):
         yield f"{start} a run would be refused. {error.fact}"
@@ -206,7 +210,15 @@ def _account_lines(checked: Checked) -> Iterator[str]:
         return
     n_kept, n_tables = len(checked.tables) - len(new), len(checked.tables)
     yield f"{start} {f'{n_kept} of {n_tables} tables are released' if n_kept else 'not yet charged'}."
+    yield from told
     yield f"{_INDENT}{_balance(checked, account, new)}"
+
+
+def _taken(checked: Checked) -> list[str]:
+    """Say which releases a run would take."""
+    plans = {name: table.plan for name, table in checked.tables.items()}
+    with shelf_of(checked, frozenset()) as shelf:
+        return taken(shelf, {name: plans[name] for name in shelf.kept(plans)})
 
 
 def _unreleased(checked: Checked, account: Account, note: str) -> dict[Hashable, Plan[Any]]:
