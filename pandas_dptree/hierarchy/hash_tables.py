@@ -1,8 +1,7 @@
 """Hash tables of public whole numbers and texts, in plain arrays of numpy.
 
-Whatever the hash, a label is found only if it is equal. How long a search takes depends on the labels and on
-the value that is looked up, not on other values. Nobody can choose labels that take long to find: each
-table has a hash of its own.
+A label is found only if it is equal. The time of a search depends on the labels and the value looked up
+alone, and each table has a hash of its own, so nobody can choose labels that take long to find.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Implicit trees in which every prefix of a number or of a text is a node.
+"""Implicit trees in which every prefix of a number or of a text is a node: a domain public by definition.
 
-The leaves are all numbers of a given number of bits, or all texts over an alphabet: a domain that is public
-by definition. Arrays of *prefixes*, ordered as the tree on every level, identify nodes. Combined with other
-keys, the nodes are listed explicitly, as a domain.
+Arrays of *prefixes*, ordered as the tree on every level, identify nodes; combined with other keys, the nodes
+are listed.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _options(dataset: Any) -> Any:
 
 
 def _parts(dataset: Any) -> list[Any]:
-    """List the parts of a dataset, each with a schema of its own; those of a filtered one are not told."""
+    """List the parts of a dataset, each with a schema of its own; those of a filtered one are unknown."""
     try:
         return list(dataset.get_fragments())
     except ValueError:

@@ -96,9 +96,8 @@ class ArrowReader(ArrowSource):
 class ArrowStream(ArrowSource):
     """An object of any other library that is exported as a stream of Arrow.
 
-    A table has a length, and is exported as often as it is asked to. Anything else may be a stream, which is
-    read once: afterwards, it would be exported as one without batches. A class whose `begins_anew` is true
-    exports a new stream each time.
+    Unless it has a length, as a table, or its class a true `begins_anew`, it may be a stream that is read
+    once, and exported afterwards as one without batches.
     """
 
     def __init__(self, frame: Any, argument: str) -> None:
