@@ -96,12 +96,13 @@ def _subject(table: Table) -> str:
     if isinstance(plan, DistributionPlan):
         bins, edges = plan.bins, plan.bins.edges
         return f"distribution of {bins.column}, {bins.n_bins} bins from {edges[0]:g} to {edges[-1]:g}{by}"
-    if isinstance(plan, JointPlan):
+    if isinstance(plan, JointPlan) and table.verb != "agg":
         columns = [
             str(part.quantity.column) for part in plan.plans.values() if part.quantity.column is not None
         ]
         return f"{table.verb} of {_joined(columns)}{by} ({_rows(next(iter(plan.plans.values())))} rows)"
-    rows = f" ({_rows(plan)} rows)" if isinstance(plan, AdditivePlan) else ""
+    first = next(iter(plan.plans.values())) if isinstance(plan, JointPlan) else plan
+    rows = f" ({_rows(first)} rows)" if isinstance(first, AdditivePlan) else ""
     return f"{plan.subject}{rows}"
 
 
@@ -120,19 +121,8 @@ def _errors(table: Table) -> Iterator[str]:
     if isinstance(plan, AdditivePlan):
         gap = "" if plan.gap is None else f" Gap to the best possible: {plan.gap:.4f}."
         yield f"standard error: {_by_level(plan)}.{gap}"
-    elif isinstance(plan, JointPlan) and table.verb == "means":
-        count = next(part for part in plan.plans.values() if part.quantity.column is None)
-        columns = {name: part for name, part in plan.plans.items() if part.quantity.column is not None}
-        errors = ", ".join(f"{name} {_short(mean_error(part, _ROWS))}" for name, part in columns.items())
-        least = max(blank_below(part, count) for part in columns.values())
-        level = plan.level_names[-1]
-        yield (
-            f"standard error in {_one(level)} with {_ROWS} rows: {errors}. Means of fewer than about "
-            f"{math.ceil(least):,} rows are left blank."
-        )
     elif isinstance(plan, JointPlan):
-        for name, part in plan.plans.items():
-            yield f"standard error of {name}: {_by_level(part)}."
+        yield from _errors_of_several(plan, counts=table.verb != "means")
     elif isinstance(plan, DistributionPlan):
         levels = zip(plan.level_names, plan.errors, strict=True)
         several = len(plan.level_names) > 1
@@ -146,6 +136,22 @@ def _errors(table: Table) -> Iterator[str]:
         yield f"shown with probability 0.95: {shown}. What is not shown is pooled, and is not zero."
     else:
         yield plan.headline.partition(":")[2].strip() + "."
+
+
+def _errors_of_several(plan: JointPlan, *, counts: bool) -> Iterator[str]:
+    """Say how accurate counts and sums are on each level, and means of the finest."""
+    means = {name: plan.plans[name] for name in plan.means}
+    for name, part in plan.plans.items():
+        if name not in means and (counts or part.quantity.column is not None):
+            yield f"standard error of {name}: {_by_level(part)}."
+    if means:
+        count = next(part for part in plan.plans.values() if part.quantity.column is None)
+        errors = ", ".join(f"{name} {_short(mean_error(part, _ROWS))}" for name, part in means.items())
+        least = max(blank_below(part, count) for part in means.values())
+        yield (
+            f"standard error in {_one(plan.level_names[-1])} with {_ROWS} rows: {errors}. Means of fewer "
+            f"than about {math.ceil(least):,} rows are left blank."
+        )
 
 
 def _one(level: Hashable) -> str:

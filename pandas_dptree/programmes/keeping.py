@@ -47,9 +47,9 @@ class Earlier(NamedTuple):
 class Shelf(ABC):
     """Where the released tables of a period are kept, by their names.
 
-    A release is identified by its ledger, account, part, note and name, and the digest of its plan, not by its
-    source: records that were moved or converted are not released again. So programmes that charge an account
-    with the same note, name and plan share a release, whatever their records are; `origin` says which one.
+    A release is identified by its ledger, account, part, note and name, and the digest of its plan, not by
+    its source: records that were moved or converted are not released again. So programmes that charge an
+    account with the same note, name and plan share a release, whatever their records are; `origin` names it.
     """
 
     ledger: Ledger | None
