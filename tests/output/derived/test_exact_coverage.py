@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pandas_dptree.estimation.intervals import error_half_widths
 from pandas_dptree.estimation.ratios import independent, ratio_intervals
 from pandas_dptree.output.derived.estimates import Estimates
 from tests.helpers_cases import each
@@ -60,6 +61,11 @@ def percent_intervals(now, before, leaf, earlier):
     )  # fmt: skip
 
 
+def change_half_width(now, before):
+    mine, theirs = of_row(now.moments, 1), of_row(before.moments, 1)
+    return error_half_widths(mine[0] + theirs[0], mine[1] + theirs[1], np.fmax(mine[2], theirs[2]), 0.95)
+
+
 def held(ends, true, likely):
     return float(likely[(ends[0] <= true + 1e-9) & (true - 1e-9 <= ends[1])].sum())
 
@@ -91,6 +97,8 @@ def test_changes_per_cent_hold_the_truth_as_often_as_stated(loss, split):
         likely = p[p > 1e-9][:, None] * q[q > 1e-9]
         ends = percent_intervals(mine, theirs, x.ravel(), y.ravel())
         assert held(ends, now / before, likely.ravel()) > 0.949
+        half = change_half_width(mine, theirs)
+        assert held((x - y - half, x - y + half), now - before, likely) > 0.949
 
 
 @each("loss", [LOSSES[1], LOSSES[-1]])
@@ -104,6 +112,9 @@ def test_the_verbs_show_these_intervals(consistency, loss):
     ends = np.ravel(percent_intervals(mine, theirs, mine.linear[1:2], theirs.linear[1:2]))
     shown = changes.loc[1, ["percent_lower", "percent_upper"]].tolist()
     np.testing.assert_allclose(shown, 100 * (ends - 1), atol=1e-9)
+    half, change = change_half_width(mine, theirs), mine.linear[1] - theirs.linear[1]
+    ends = np.ravel([np.ceil(change - half), np.floor(change + half)])
+    np.testing.assert_array_equal(changes.loc[1, ["lower", "upper"]].tolist(), ends)
     for other in ("nonnegative", "integer") if consistency == "linear" else ():
         wide = release((12, 20), 0, consistency=other, **loss).dp.proportions()
         assert (wide["lower"][1:] <= shares["lower"][1:] + 1e-12).all()
