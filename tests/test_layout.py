@@ -29,7 +29,7 @@ TOPICS = {
     "ledger": ["crashes", "model"],
     "mechanisms/multiplicative": ["evidence", "privacy"],
     "output": ["in_browser"],
-    "output/derived": ["coverage"],
+    "output/derived": ["coverage", "exact_coverage"],
     "plans": [
         "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
         "private_keys_privacy", "typed_numbers",

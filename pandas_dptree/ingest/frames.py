@@ -32,9 +32,8 @@ _RECORDS_ARGUMENTS = ("frame", "records")
 class Records:
     """Some columns of a frame, opened once. Frames are read only by this class, other columns never.
 
-    Nothing is read before a batch is requested. Reading may fail, and errors may quote values: request
-    batches within `discreetly`. `cluster` is a frame of dask or Spark with these columns alone, for
-    `ingest.workers`, and None for other engines.
+    Nothing is read before a batch is requested; since errors may quote values, request batches within
+    `discreetly`. `cluster` is a frame of dask or Spark with these columns alone, for `ingest.workers`.
     """
 
     def __init__(self, frame: Any, columns: Sequence[Hashable]) -> None:

@@ -67,9 +67,9 @@ def may_be_noise(shown: npt.ArrayLike, noise: float) -> float:
 def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
     """Read the totals that a table shows, each with three of its standard errors.
 
-    `root` is the row, the dataset or the columns of the level ``"total"``. `quantities` has what is added up,
-    by name. Sums of values of both signs may be near 0, and are left out. For values that are never positive,
-    the magnitude of the sum is read.
+    `root` is the row, dataset or columns of the level ``"total"``, `quantities` what is added up, by name.
+    Sums of values of both signs may be near 0, and are left out; of values that are never positive, the
+    magnitude is read.
     """
     totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
     for name, quantity in quantities.items():
@@ -90,9 +90,8 @@ def usual_causes(
 ) -> str:
     """Describe what usually makes a table nearly empty, depending on what a release reads.
 
-    Keys are looked up in `domain`, `derived` has levels that are made of columns, apart from those of the
-    domain, and `values` has the columns whose values are read. Without any of these, a release reads numbers
-    alone.
+    That are the keys of a `domain`, `derived` levels that are made of columns, and `values`, the columns
+    whose values are read; without any of these, numbers alone.
     """
     causes = [_KEYS_MISSED] if domain is not None and domain.plain else []
     causes += [levels.pitfall for levels in (*derived, *(() if domain is None else domain.derived))]

@@ -123,8 +123,8 @@ class Release:
     """A plan together with its data, whose public arguments have been checked.
 
     `read` reads the records and adds no noise: what it returns holds exact values. `effort` is the work of
-    reading, relative to the `steps` of the function that `read` returns. `returns` tells whether a table that
-    was kept has the form and the dimensions of what the release would return.
+    reading, relative to the `steps` of what it returns; `returns` tells whether a kept table has the right
+    form.
     """
 
     plan: Costed

@@ -39,7 +39,9 @@ def test_a_run_and_another(file, capsys):
     assert main(["run", str(file), "--for", "2025-03"]) == 0 and charges(file) == 3
     capsys.readouterr()
     assert main(["run", str(file), "--for", "2025-03", "--dry-run"]) == 0
-    assert "released. A run makes the outputs again, and charges nothing." in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "released. A run makes the outputs again, and charges nothing." in printed
+    assert "Taken: visits as kept on 20" in printed and ", charge " in printed
 
 
 def test_what_is_due_up_to_the_first_failure(file, capsys):

@@ -17,7 +17,7 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_warnings import CELLS, DOMAIN, EMPTY, FACTOR, STATES, N, records, seeded
 
 MONTHS = dpt.calendar("date", ["month"], start="2024-01-01", end="2024-12-31")
@@ -111,7 +111,7 @@ def test_a_nearly_empty_table_gives_one_warning_with_its_causes(name, change, co
     assert caught[0].filename == __file__
     kept = caught[0].message.released
     if isinstance(kept, Distribution):  # of which the verb returns a table
-        assert told(kept).items() <= told(released).items()  # which states the confidence, too
+        assert stated_in(kept).items() <= stated_in(released).items()  # which states the confidence, too
     else:
         assert kept is released
 

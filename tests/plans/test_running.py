@@ -15,7 +15,7 @@ from pandas_dptree.plans.charging import Charge, Chargeable
 from pandas_dptree.plans.running import Release, carry_out
 from tests.helpers_cases import each
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_privacy import LOSS
 
 NOTE = "2026-03"
@@ -23,7 +23,7 @@ every_kind = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 
 class Account(Chargeable):
-    """Notes what it is asked, and refuses or fails if told to."""
+    """Notes what it is asked, and refuses or fails if it is to."""
 
     def __init__(self, events=None, *, refuses=False, fails=False):
         self.events = [] if events is None else events
@@ -161,7 +161,7 @@ def test_the_table_names_its_charge(plan):
     released = plan.release(RECORDS, ledger=Account(), note=NOTE)
     table = released.histogram() if isinstance(released, dpt.Distribution) else released
     ledger = {"account": "patients", "charge": 7, "digest": "ab" * 32}
-    assert told(table) == {**plan.provenance(), "ledger": ledger}
+    assert stated_in(table) == {**plan.provenance(), "ledger": ledger}
     assert table.attrs["dp"]["table_digest"] == table_digest(table)
     assert NOTE not in repr(table.attrs)  # a note may be internal
 

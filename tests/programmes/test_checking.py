@@ -90,6 +90,10 @@ tables.costs.share (line 38)."""
     )
 
 
+MEANS = """verb = "means"
+by = "place"
+down_to = "district"
+columns = { age = { bounds = [0, 100] }, cost = { bounds = [0, 500] } }"""
 MISTAKES = [
     ('format = "dptree 1"', 'format = "dptree 2"', 2, "format", "is unknown: 'dptree 2'", '"dptree 1"'),
     ('format = "dptree 1"', "", 1, "", "lacks format", "first line"),
@@ -138,6 +142,19 @@ MISTAKES = [
     ("share = 0.5 ", "share = 1.5 ", 24, "tables.visits.share", "not between 0 and 1", "0.5"),
     ("share = 0.5 ", "", 21, "tables.visits", "lacks a share", "target"),
     ("share = 0.5 ", "epsilon = 1.0 ", 24, "tables.visits.epsilon", "belongs to the budget", "share"),
+    ('verb = "means"', 'verb = "agg"', 30, "tables.care.columns.age", 'must be "count", or a table', "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = {}', 26, "tables.care", "lacks columns", "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = "cont" }', 29, "tables.care.columns.x", 'must be "count"', "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age" } }', 29, "tables.care.columns.x", "lacks bounds", "[0, 500]"),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", bounds = [2, 1] } }', 29, "tables.care.columns.x.bounds", "", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", mean = "age" } }', 29, "tables.care.columns.x", "one of", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", bounds = [0, 9], of = 1 } }', 29, "tables.care.columns.x.of",
+     "unknown key", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { count = { sum = "age", bounds = [0, 9] } }', 29, "tables.care.columns", "cannot name", ""),
+    ("share = 0.5 ", "target = { A = { paths = [], error = 40 } } ", 24, "tables.visits.target", "", ""),
+    ("share = 0.5 ", 'target = { A = { paths = [["Nowhere"]], error = 40 } } ', 24, "tables.visits.target", "Nowhere", ""),
+    ("share = 0.5 ", 'target = { A = { paths = [["Brenvale"]] } } ', 24, "tables.visits.target", "paths", "error = 25"),
+    ("share = 0.5 ", "target = { region = { error = 40 } } ", 24, "tables.visits.target", "within", "error = 25"),
     ("share = 0.5 ", "share = 0.5\nsplit = { distrct = 1.0 } ", 25, "tables.visits.split", "distrct", ""),
     ("share = 0.5 ", 'share = 0.5\nconsistency = "integr" ', 25, "tables.visits.consistency", "is unknown", "integer"),
     ("share = 0.5 ", "target = { district = 0.1 } ", 24, "tables.visits.target", "more than the budget", "larger"),
@@ -148,13 +165,13 @@ MISTAKES = [
     ("bins = 100", "bins = 0", 37, "tables.costs.bins", "", ""),
     ('"xlsx", "html"]', '"excel", "html"]', 42, "outputs.write", "'excel' is unknown", "xlsx"),
     ('folder = "published/{month}"', 'folder = "published"', 41, "outputs.folder", "overwrite", "{month}"),
-    ('as = "icicle"', 'as = "icycle"', 45, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
-    ('"visits", "care"]', '"visits", "car"]', 45, "page.show", "no table", "did you mean 'care'?"),
+    ('as = "icicle"', 'as = "icycle"', 46, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
+    ('"visits", "care"]', '"visits", "car"]', 47, "page.show", "no table", "did you mean 'care'?"),
     ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no table of counts has", "coarsest"),
     ("combine =", "blanck = []\ncombine =", 51, "page.blanck", "unknown key", "did you mean blank?"),
     ("combine =", 'language = "xx"\ncombine =', 51, "page.language", "", ""),
     ("combine =", "labels = { x = [] }\ncombine =", 51, "page.labels", "", ""),
-    ('as = "icicle"', "as = []", 45, "page.show", "unknown", "icicle"),
+    ('as = "icicle"', "as = []", 46, "page.show", "unknown", "icicle"),
     ("share = 0.5 ", "share = 0.5\nmechanism = { alpha = 0.5, zz = 1 } ", 25, "tables.visits.mechanism", "", "alpha"),
     ('"budget.sqlite"', '"budget\\u0000"', 16, "budget.ledger", "must be a text", ""),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
@@ -227,6 +244,9 @@ def test_nested_and_derived_hierarchies(folder):
     text = text.replace(
         "[budget] ", '[hierarchies.ages]\ncut = { column = "age", bins = [0, 18, 65] }\n\n[budget] '
     )
+    with pytest.raises(dpt.ProgrammeError, match="entry 2: sets tables of different levels"):
+        check(folder, text[: text.index("combine =")])
+    text = text[: text.index("[page]")]
     plan = check(folder, text).tables["visits"].plan
     assert len(plan.level_names) == 5 and plan.domain.sources == ("region", "district", "clinic", "age")
 

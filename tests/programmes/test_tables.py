@@ -73,6 +73,16 @@ CASES = {
         {"verb": "means", "by": "age", "down_to": "band", "confidence": 0.9, **COSTS},
         lambda: dpt.plan_means(dpt.derived_domain([band()]), confidence=0.9, **costs(), **UNIT),
     ),
+    "agg": (
+        {"verb": "agg", "by": "place", "columns": {
+            "visits": "count", "spent": {"sum": "cost", "bounds": [0, 100]},
+            "mean_age": {"mean": "age", "bounds": [0, 120], "granularity": 0.5}}},
+        lambda: dpt.plan_agg(
+            place(),
+            {"visits": "count", "spent": dpt.sum("cost", bounds=[0, 100]),
+             "mean_age": dpt.mean("age", bounds=[0, 120], granularity=0.5)}, **UNIT,
+        ),
+    ),
     "private": (
         {"verb": "counts", "by": "hidden", "split": "doubling"},
         lambda: dpt.plan(
@@ -116,6 +126,27 @@ def test_plans_are_those_of_the_verbs(folder, case):
     programme = dpt.Programme.from_dict(document, folder=folder)
     assert programme.check().tables["one"].plan.digest == plan().digest
     assert "Together epsilon 2 and delta 1e-06 (exactly the budget)" in programme.describe()
+
+
+def test_targets_of_areas(folder):
+    paths = [["north"], ["south", "x"]]
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": {"files": "r.parquet", "each_row": True, "types": {"region": "x", "product": "x"}}},
+        "hierarchies": {
+            "place": {"by": ["region", "product"], "domain": [paths[1], ["south", "y"], ["north", "x"]]}
+        },
+        "budget": {"rho": 0.5},
+        "tables": {
+            "one": {"verb": "counts", "by": "place", "target": {"Coast": {"paths": paths, "error": 9}}}
+        },
+        "outputs": {"folder": "out"},
+    }  # fmt: skip
+    found = dpt.Programme.from_dict(document, folder=folder).check().tables["one"].plan
+    by_hand = dpt.plan(
+        found.domain, target={dpt.combine(paths): 9}, mechanism="gaussian", privacy_unit=dpt.ROWS
+    )
+    assert found.digest == by_hand.digest
 
 
 def test_what_is_cut_off_is_not_listed(folder):
