@@ -89,8 +89,10 @@ def grades(numbers: FloatArray, errors: FloatArray, limits: Mapping[str, float])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(size > 0, errors / size, np.inf)
     place = np.searchsorted([*limits.values()][:-1], ratio, side="right")
-    graded = np.where(errors == 0, KNOWN, np.array([*limits], dtype=object)[place])
-    return np.where(np.isnan(size), None, graded)
+    graded = np.array([*limits], dtype=object)[place]
+    graded[errors == 0] = KNOWN
+    graded[np.isnan(size)] = None
+    return graded
 
 
 def limits_of(classes: Any, argument: str = "classes") -> Mapping[str, float]:

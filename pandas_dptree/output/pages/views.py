@@ -105,9 +105,12 @@ class Column:
 
     @cached_property
     def _letters(self) -> npt.NDArray[np.object_]:
-        errors = np.full_like(self.shown.numbers, np.nan) if self.shown.error is None else self.shown.error
+        """The class of each row; None where the number or its error is missing."""
+        missing = np.full_like(self.shown.numbers, np.nan)
+        errors = missing if self.shown.error is None else self.shown.error
         letters = grades(self.shown.numbers, errors, self.classes)
-        return np.where(np.isnan(errors), None, letters)
+        letters[np.isnan(errors)] = None
+        return letters
 
     def bar(self, row: int, most: float) -> str:
         """Return the custom properties of a row's bar and whisker, as shares of a scale."""
