@@ -121,6 +121,8 @@ MISTAKES = [
     ("max_contributions = 2", 'max_contributions = 2\ntimezone = "Berlin"', 10, "sources.visits.timezone", "", "Europe"),
     ("max_contributions = 2", 'max_contributions = 2\ntypes = { age = "int64" }', 10, "sources.visits.types",
      "lacks [", "state the types"),
+    ("columns = { age = { bounds = [0, 100] }, cost = { bounds = [0, 500] } }", 'columns = ["cost"]', 30,
+     "tables.care.columns", "must be a table, not a list", "for example columns = { cost"),
     ('"clinics.csv"', '"clinic.csv"', 13, "hierarchies.place.domain", "'clinic.csv': it does not exist", "path"),
     ('"clinics.csv"', '"observed"', 13, "hierarchies.place.domain", "before any record is read", "file"),
     ('domain = "clinics.csv"', "", 11, "hierarchies.place", "lacks domain", "file"),
