@@ -42,7 +42,15 @@ def test_the_report_is_right(folder):
     assert checked.outputs.folder == folder / "published" / "2025-03"
     assert checked.outputs.before == folder / "published" / "2025-02"
     assert checked.page.title == "Visits to clinics, 2025-03"
+    assert checked.page.reliability == "statcan" and checked.page.blank == ()
     assert checked.account.n_charges == 0 and not (folder / "published").exists()
+
+
+def test_classes_of_pages_begin_where_the_table_says(folder):
+    """From 0.165 on a number is of class E, from 0.333 on of class F, which is blank."""
+    classes = 'reliability = { E = 0.165, F = 0.333 }\nblank = ["F"]\n'
+    page = check(folder, REPORT.replace("combine =", f"{classes}combine =")).page
+    assert page.reliability == {"": 0.165, "E": 0.333, "F": float("inf")} and page.blank == ("F",)
 
 
 def test_digests_do_not_depend_on_the_period(folder):
@@ -90,6 +98,10 @@ tables.costs.share (line 38)."""
     )
 
 
+MEANS = """verb = "means"
+by = "place"
+down_to = "district"
+columns = { age = { bounds = [0, 100] }, cost = { bounds = [0, 500] } }"""
 MISTAKES = [
     ('format = "dptree 1"', 'format = "dptree 2"', 2, "format", "is unknown: 'dptree 2'", '"dptree 1"'),
     ('format = "dptree 1"', "", 1, "", "lacks format", "first line"),
@@ -117,6 +129,8 @@ MISTAKES = [
     ("max_contributions = 2", 'max_contributions = 2\ntimezone = "Berlin"', 10, "sources.visits.timezone", "", "Europe"),
     ("max_contributions = 2", 'max_contributions = 2\ntypes = { age = "int64" }', 10, "sources.visits.types",
      "lacks [", "state the types"),
+    ("columns = { age = { bounds = [0, 100] }, cost = { bounds = [0, 500] } }", 'columns = ["cost"]', 30,
+     "tables.care.columns", "must be a table, not a list", "for example columns = { cost"),
     ('"clinics.csv"', '"clinic.csv"', 13, "hierarchies.place.domain", "'clinic.csv': it does not exist", "path"),
     ('"clinics.csv"', '"observed"', 13, "hierarchies.place.domain", "before any record is read", "file"),
     ('domain = "clinics.csv"', "", 11, "hierarchies.place", "lacks domain", "file"),
@@ -136,6 +150,19 @@ MISTAKES = [
     ("share = 0.5 ", "share = 1.5 ", 24, "tables.visits.share", "not between 0 and 1", "0.5"),
     ("share = 0.5 ", "", 21, "tables.visits", "lacks a share", "target"),
     ("share = 0.5 ", "epsilon = 1.0 ", 24, "tables.visits.epsilon", "belongs to the budget", "share"),
+    ('verb = "means"', 'verb = "agg"', 30, "tables.care.columns.age", 'must be "count", or a table', "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = {}', 26, "tables.care", "lacks columns", "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = "cont" }', 29, "tables.care.columns.x", 'must be "count"', "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age" } }', 29, "tables.care.columns.x", "lacks bounds", "[0, 500]"),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", bounds = [2, 1] } }', 29, "tables.care.columns.x.bounds", "", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", mean = "age" } }', 29, "tables.care.columns.x", "one of", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", bounds = [0, 9], of = 1 } }', 29, "tables.care.columns.x.of",
+     "unknown key", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { count = { sum = "age", bounds = [0, 9] } }', 29, "tables.care.columns", "cannot name", ""),
+    ("share = 0.5 ", "target = { A = { paths = [], error = 40 } } ", 24, "tables.visits.target", "", ""),
+    ("share = 0.5 ", 'target = { A = { paths = [["Nowhere"]], error = 40 } } ', 24, "tables.visits.target", "Nowhere", ""),
+    ("share = 0.5 ", 'target = { A = { paths = [["Brenvale"]] } } ', 24, "tables.visits.target", "paths", "error = 25"),
+    ("share = 0.5 ", "target = { region = { error = 40 } } ", 24, "tables.visits.target", "within", "error = 25"),
     ("share = 0.5 ", "share = 0.5\nsplit = { distrct = 1.0 } ", 25, "tables.visits.split", "distrct", ""),
     ("share = 0.5 ", 'share = 0.5\nconsistency = "integr" ', 25, "tables.visits.consistency", "is unknown", "integer"),
     ("share = 0.5 ", "target = { district = 0.1 } ", 24, "tables.visits.target", "more than the budget", "larger"),
@@ -156,6 +183,8 @@ MISTAKES = [
     ("share = 0.5 ", "share = 0.5\nmechanism = { alpha = 0.5, zz = 1 } ", 25, "tables.visits.mechanism", "", "alpha"),
     ('"budget.sqlite"', '"budget\\u0000"', 16, "budget.ledger", "must be a text", ""),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
+    ("combine =", "reliability = { E = 0.5, F = 0.2 }\ncombine =", 51, "page.reliability", "do not increase", ""),
+    ("combine =", 'blank = ["G"]\ncombine =', 51, "page.blank", "'G'", "A, B, C, D, E, F"),
     ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),
 ]  # fmt: skip
 

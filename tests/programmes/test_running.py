@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -21,6 +22,7 @@ from pandas_dptree.errors import (
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.output.files import read_file
 from pandas_dptree.programmes import running
+from pandas_dptree.programmes.describing import described
 from pandas_dptree.programmes.keeping import locked, shelf_of
 from pandas_dptree.programmes.outputs import as_tree
 from tests.helpers_programmes import counts, is_empty, records
@@ -48,10 +50,24 @@ def test_a_run_and_the_same_again(visits, ledger):
     pd.testing.assert_frame_equal(second.tables["visits"], first.tables["visits"])
     words = "Month 2025-03: all tables were released before; no records were read, and nothing was charged."
     assert visits.said[-1].startswith(words)
+    origin = r" by '.+', charge 3\.\n.* charge 4\." if ledger else r"\."
+    assert re.search(rf"\nTaken: visits.* as kept on 20\d\d-.* UTC{origin}", visits.said[-1])
+
     assert visits.said[-1].endswith("Wrote published/2025-03/: costs.{csv,csv.json}  visits.{csv,csv.json}")
     if ledger:
         assert visits.n_charges == 2
         assert "0.04 of rho=0.06 left" in visits.said[-1]
+
+
+def test_a_release_is_identified_without_its_source(visits):
+    """Another programme with the same note, name and plan is told whose release it publishes."""
+    visits.run()
+    records(n=4).to_parquet(visits.folder / "other.parquet")
+    other = visits.programme(files=(str(visits.folder / "other.parquet"),), bins=5)
+    assert "Taken: visits as kept on 20" in described(other) and "costs as kept" not in described(other)
+    ran = visits.run(other, allow_repeat=["costs"])
+    assert ran.released == ("costs",) and "Taken: visits as kept on 20" in ran.text
+    assert "costs as kept" not in ran.text
 
 
 def test_the_tables_are_those_of_the_records(visits):
@@ -243,6 +259,18 @@ def test_a_page_is_made_again_from_what_is_kept(visits, ledger):
     assert visits.run(programme).released == () and visits.files() == first
     if ledger:
         assert visits.n_charges == 2
+
+
+def test_a_page_obeys_its_classes(visits):
+    programme = visits.programme(write=("csv", "html"), show=[{"table": "visits"}])
+    visits.run(programme)
+    files = visits.files()
+    graded = replace(programme.page, reliability={"fine": 1e-9, "poor": 9.0}, blank=("poor",))
+    visits.run(replace(programme, page=graded))
+    plain, blank = (each["index.html"].decode() for each in (files, visits.files()))
+    assert ">poor</td>" in blank and "Numbers of class poor are not shown" in blank
+    assert ">poor</td>" not in plain
+    assert visits.files()["visits.csv"] == files["visits.csv"]
 
 
 def test_workbooks(visits):
