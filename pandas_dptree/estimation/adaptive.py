@@ -162,8 +162,8 @@ def _risk(families: _Families, fitted: FloatArray, spread: FloatArray) -> float:
 def _projected_spread(families: _Families, projected: FloatArray) -> FloatArray:
     """Return the variances of projected members for `_risk`: all or nothing, with a ramp between.
 
-    Stein's estimate is for normal noise. Under Laplace noise it underestimates the risk at a kink, so this
-    one is spread over a standard deviation on either side.
+    The ramp is a standard deviation on either side, since Stein's estimate underestimates the risk of Laplace
+    noise at a kink.
     """
     stays = projected > 0
     taken = families.sum(np.where(stays, families.estimates - projected, 0.0))

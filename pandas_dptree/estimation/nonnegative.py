@@ -78,10 +78,9 @@ def nonnegative_totals(
 def least_values(
     tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
 ) -> list[FloatArray]:
-    """Return the least that each node can hold: its known value, or else what its bound or children require.
+    """Return the least that each node can hold, by its known value (variance 0), its bound or its children.
 
-    Measurements of variance 0 are known. A node may be given a smaller bound than its children. The result is
-    0 where nothing at or below a node is known.
+    It is 0 where nothing at or below a node is known. A node may be given a smaller bound than its children.
     """
     check_measurements(tree, measurements, variances)
     if least is not None:

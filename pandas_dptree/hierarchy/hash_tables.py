@@ -1,7 +1,6 @@
-"""Hash tables of public whole numbers and texts, in plain arrays of numpy.
+"""Hash tables of public whole numbers and texts, in plain arrays of numpy, where equality alone decides.
 
-A label is found only if it is equal. The time of a search depends on the labels and the value looked up
-alone, and each table has a hash of its own, so nobody can choose labels that take long to find.
+The time of a search depends on the labels and the value looked up alone; each table has a hash of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Tables of public labels, in which the keys of many records are found as by `values.located`.
 
-Whole numbers, floats and texts of Arrow are looked up in plain arrays, mostly outside Python's lock; all
-other values are compared by their canonical forms.
+Numbers and texts of Arrow are looked up in plain arrays, mostly outside Python's lock, others by their forms.
 """
 
 from __future__ import annotations

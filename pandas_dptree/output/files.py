@@ -357,6 +357,12 @@ def _attrs_of(released: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
             hint="pass the frame that a release returned; of a distribution, its cdf() or histogram().",
         )
     attrs, plan = released.attrs.get("dp"), released.attrs.get("dp_plan", "null")
+    if "dp_derived" in released.attrs:
+        raise ArgumentError(
+            "released",
+            "has numbers derived from a released table.",
+            hint="save the released table, from which they follow; or use DataFrame.to_csv.",
+        )
     if not isinstance(attrs, dict):
         raise ArgumentError(
             "released",

@@ -179,11 +179,9 @@ def _together(checked: Checked) -> str:
     spent, delta = (sum(each, Fraction(0)) for each in zip(*parts, strict=True))
     name, whole = ("rho", budget.rho) if budget.rho is not None else ("epsilon", budget.epsilon)
     assert whole is not None
-    share = (
-        "exactly the budget"
-        if math.isclose(float(spent), whole, rel_tol=1e-9)
-        else f"of a budget of {whole:g}"
-    )
+    pairs = ((spent, whole), (delta, budget.delta))
+    is_all = all(math.isclose(float(part), limit, rel_tol=1e-9) for part, limit in pairs)
+    share = "exactly the budget" if is_all else f"of a budget of {budget.in_words}"
     with_delta = f" and delta {float(delta):.6g}" if delta else ""
     units = "; ".join(dict.fromkeys(map(_protects, checked.sources.values())))
     return f"Together {name} {float(spent):.6g}{with_delta} ({share}), protecting {units}."

@@ -178,6 +178,8 @@ def page_content(
         "labels": labels,
         "language": options.language,
         "interactive": options.interactive,
+        "reliability": options.reliability,
+        "blank": options.blank,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pandas_dptree.errors import ArgumentError, DPTreeError, did_you_mean, quote
 from pandas_dptree.programmes.lines import Path
 
-__all__ = ["NONE", "Problem", "Problems", "ProgrammeError", "Section"]
+__all__ = ["EXAMPLES", "NONE", "Problem", "Problems", "ProgrammeError", "Section"]
 
 NONE: Final = "there is none."
 """What is wrong with a table of tables that is not there."""
@@ -29,7 +29,7 @@ class Problem:
         """Format the problem as two lines."""
         line = "" if self.line is None else f"line {self.line}"
         where = ", ".join(filter(None, [line, ".".join(self.path)]))
-        return f"  {where}: {self.fact}\n           Hint: {self.hint}"
+        return f"  {where}{': ' * bool(where)}{self.fact}\n           Hint: {self.hint}"
 
 
 class ProgrammeError(ArgumentError):
@@ -154,7 +154,7 @@ class Section:
         value = self.entries[key]
         if value is None or _is(value, kind):
             return default if value is None else value
-        self.add(key, f"must be {kind}, not {_named(value)}.", _EXAMPLES.get(key, f"write {kind}."))
+        self.add(key, f"must be {kind}, not {_named(value)}.", EXAMPLES.get(key, f"write {kind}."))
         self.entries[key] = None  # stated, but of no use
         return default
 
@@ -209,12 +209,14 @@ class Section:
         return here or (problem.path == (*self.path, key) and problem.fact == NONE)
 
 
-_EXAMPLES: Final = {
+EXAMPLES: Final = {
     "by": 'for example by = ["region", "district"].',
+    "columns": "for example columns = { cost = { bounds = [0, 500] } }.",
     "files": 'for example files = "visits/*.parquet".',
     "share": "for example share = 0.5.",
     "write": 'for example write = ["parquet", "html"].',
 }
+"""Hints at what a key may hold."""
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pandas_dptree.errors import ArgumentError, DPTreeWarning, did_you_mean, quote
 from pandas_dptree.hierarchy.areas import combine
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.files.public_tables import read_known
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.targets import within
@@ -19,7 +20,7 @@ from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import DISTRIBUTION, JOINT, LOSS, PLAN, SUMS, UNIT
 from pandas_dptree.privacy.loss import PrivacyLoss, float_within
 from pandas_dptree.programmes.hierarchies import Levels, nested
-from pandas_dptree.programmes.problems import Problem, Problems, Section
+from pandas_dptree.programmes.problems import EXAMPLES, Problem, Problems, Section
 from pandas_dptree.programmes.programme import Hierarchy, Table
 from pandas_dptree.verbs import plans
 from pandas_dptree.verbs.aggregations import Aggregation
@@ -62,6 +63,14 @@ class Sketch:
     options: Mapping[str, Any]
     values: Mapping[str, Any]
     share: Fraction | None
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the records decide which nodes the table has."""
+        hierarchy = self.hierarchy
+        return hierarchy is not None and (
+            bool(hierarchy.private_keys) or isinstance(hierarchy.domain, PrefixTree)
+        )
 
     @property
     def columns(self) -> list[str]:
@@ -183,10 +192,9 @@ def _hierarchy(section: Section, levels: Mapping[str, Levels | None], *, needed:
 def _values(section: Section, verb: str) -> dict[str, Any]:
     """Return what a verb measures: columns and their bounds."""
     if verb in ("sums", "means"):
-        section.take("columns", "a table")
         found: dict[str, Any] = {"columns": [], "bounds": {}, "granularity": {}}
-        if not section.entries.get("columns"):
-            section.add(None, "lacks columns.", "for example columns = { cost = { bounds = [0, 500] } }.")
+        if section.need("columns", "a table", EXAMPLES["columns"]) == {}:
+            section.add(None, "lacks columns.", EXAMPLES["columns"])
         for column, each in section.sections("columns"):
             found["columns"].append(column)
             found["bounds"][column] = each.need("bounds", "a list", "for example bounds = [0, 500].")
@@ -309,6 +317,8 @@ def loss_of(sketch: Sketch, budget: PrivacyLoss, n_tables: int, *, even: bool) -
     if share is None:
         return None
     parts = {name: float_within(typed(whole) * share) for name, whole in budget.to_dict().items()}
+    if budget.rho is not None and not sketch.needs_delta:
+        parts.pop("delta", None)
     return PrivacyLoss(**parts)
 
 

@@ -45,7 +45,15 @@ def test_the_report_is_right(folder):
     assert checked.outputs.folder == folder / "published" / "2025-03"
     assert checked.outputs.before == folder / "published" / "2025-02"
     assert checked.page.title == "Visits to clinics, 2025-03"
+    assert checked.page.reliability == "statcan" and checked.page.blank == ()
     assert checked.account.n_charges == 0 and not (folder / "published").exists()
+
+
+def test_classes_of_pages_begin_where_the_table_says(folder):
+    """From 0.165 on a number is of class E, from 0.333 on of class F, which is blank."""
+    classes = 'reliability = { E = 0.165, F = 0.333 }\nblank = ["F"]\n'
+    page = check(folder, REPORT.replace("combine =", f"{classes}combine =")).page
+    assert page.reliability == {"": 0.165, "E": 0.333, "F": float("inf")} and page.blank == ("F",)
 
 
 def test_digests_do_not_depend_on_the_period(folder):
@@ -124,6 +132,8 @@ MISTAKES = [
     ("max_contributions = 2", 'max_contributions = 2\ntimezone = "Berlin"', 10, "sources.visits.timezone", "", "Europe"),
     ("max_contributions = 2", 'max_contributions = 2\ntypes = { age = "int64" }', 10, "sources.visits.types",
      "lacks [", "state the types"),
+    ("columns = { age = { bounds = [0, 100] }, cost = { bounds = [0, 500] } }", 'columns = ["cost"]', 30,
+     "tables.care.columns", "must be a table, not a list", "for example columns = { cost"),
     ('"clinics.csv"', '"clinic.csv"', 13, "hierarchies.place.domain", "'clinic.csv': it does not exist", "path"),
     ('"clinics.csv"', '"observed"', 13, "hierarchies.place.domain", "before any record is read", "file"),
     ('domain = "clinics.csv"', "", 11, "hierarchies.place", "lacks domain", "file"),
@@ -176,6 +186,8 @@ MISTAKES = [
     ("share = 0.5 ", "share = 0.5\nmechanism = { alpha = 0.5, zz = 1 } ", 25, "tables.visits.mechanism", "", "alpha"),
     ('"budget.sqlite"', '"budget\\u0000"', 16, "budget.ledger", "must be a text", ""),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
+    ("combine =", "reliability = { E = 0.5, F = 0.2 }\ncombine =", 51, "page.reliability", "do not increase", ""),
+    ("combine =", 'blank = ["G"]\ncombine =', 51, "page.blank", "'G'", "A, B, C, D, E, F"),
     ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),
 ]  # fmt: skip
 

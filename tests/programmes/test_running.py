@@ -269,6 +269,18 @@ def test_a_page_is_made_again_from_what_is_kept(visits, ledger):
         assert visits.n_charges == 2
 
 
+def test_a_page_obeys_its_classes(visits):
+    programme = visits.programme(write=("csv", "html"), show=[{"table": "visits"}])
+    visits.run(programme)
+    files = visits.files()
+    graded = replace(programme.page, reliability={"fine": 1e-9, "poor": 9.0}, blank=("poor",))
+    visits.run(replace(programme, page=graded))
+    plain, blank = (each["index.html"].decode() for each in (files, visits.files()))
+    assert ">poor</td>" in blank and "Numbers of class poor are not shown" in blank
+    assert ">poor</td>" not in plain
+    assert visits.files()["visits.csv"] == files["visits.csv"]
+
+
 @pytest.mark.parametrize("ledger", [True, False])
 def test_workbooks(visits, ledger):
     """They have classes and proportions, and the digest of the table as it is in the other files."""

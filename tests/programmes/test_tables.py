@@ -161,3 +161,30 @@ def test_what_is_cut_off_is_not_listed(folder):
     }
     checked = dpt.Programme.from_dict(document, folder=folder).check()
     assert checked.hierarchies["one"].domain.tree.level_sizes == (1, 4, 16)
+
+
+def test_a_delta_beside_a_rho_is_for_tables_whose_rows_the_records_decide(folder):
+    source = {
+        "files": "r.parquet",
+        "each_row": True,
+        "types": dict.fromkeys(["region", "product", "ip"], "string"),
+    }
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": source},
+        "hierarchies": {name: HIERARCHIES[name] for name in ("place", "net", "hidden")},
+        "budget": {"rho": 0.3, "delta": 3e-6},
+        "tables": {
+            "public": {"verb": "counts", "by": "place"},
+            "private": {"verb": "counts", "by": "hidden"},
+            "prefixes": {"verb": "counts", "by": "net"},
+        },
+        "outputs": {"folder": "out"},
+    }
+    programme = dpt.Programme.from_dict(document, folder=folder)
+    losses = {name: table.plan.losses.in_rho for name, table in programme.check().tables.items()}
+    assert {name: float(delta) for name, (_, delta) in losses.items()} == pytest.approx(
+        {"public": 0, "private": 1e-6, "prefixes": 1e-6}, rel=1e-6
+    )
+    assert [float(rho) for rho, _ in losses.values()] == pytest.approx([0.1] * 3)
+    assert "Together rho 0.3 and delta 2e-06 (of a budget of" in programme.describe()

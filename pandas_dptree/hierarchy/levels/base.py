@@ -91,10 +91,9 @@ class DerivedLevels(ABC, Generic[DomainT_co]):
 
     @abstractmethod
     def find(self, *args: Any, **kwargs: Any) -> IntArray:
-        """Find the leaf of each record: -1 for records without a leaf.
+        """Find the leaf of each record, whatever the others: -1 for records without a leaf.
 
-        The arguments are, column by column, the arrays that `read_as` describes. The result for a record
-        depends on that record alone.
+        The arguments are, column by column, the arrays that `read_as` describes.
         """
 
     @property

@@ -1,8 +1,4 @@
-"""Implicit trees in which every prefix of a number or of a text is a node: a domain public by definition.
-
-Arrays of *prefixes*, ordered as the tree on every level, identify nodes; combined with other keys, the nodes
-are listed.
-"""
+"""Implicit trees of all prefixes of a number or a text, identified by arrays that are ordered as the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading of CSV files: each line by itself, so that no record can change how another one is read."""
+"""Reading of CSV files: each line separately, so that no record can change how another one is read."""
 
 from __future__ import annotations
 

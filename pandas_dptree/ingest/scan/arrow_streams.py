@@ -77,7 +77,7 @@ class ArrowReader(ArrowSource):
                 argument,
                 f"is a {quote(type(frame).__name__)}, in which one record may decide how others are read.",
                 hint="convert the file to Parquet, with types that you state; or release from it by the "
-                "command dptree, which reads each line by itself.",
+                "command dptree, which reads each line separately.",
             )
         check_unread(frame, argument)
 
