@@ -62,9 +62,14 @@ def sources():
     }
 
 
+@cache
+def import_statements(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(tree, modules):
     """Each module of the package that a source imports from, with the name that it takes from there."""
-    for node in ast.walk(tree):
+    for node in import_statements(tree):
         if isinstance(node, ast.Import):
             yield from ((each.name, "") for each in node.names if each.name in modules)
         elif isinstance(node, ast.ImportFrom):
@@ -100,7 +105,7 @@ def private_names(module, tree, modules):
             yield f"{other}.{name}"
     bound = {
         each.asname or each.name: f"{node.module}.{each.name}"
-        for node in ast.walk(tree)
+        for node in import_statements(tree)
         if isinstance(node, ast.ImportFrom)
         for each in node.names
         if f"{node.module}.{each.name}" in modules

@@ -199,7 +199,8 @@ class DataFrameAccessor:
             says whether rows were selected or values changed. Without it, the page says only that it is not
             the whole released table, if the digest that the table states tells so.
         **options
-            `date`, `publisher`, `notes`, `labels`, `language` and `interactive`, as in `pandas_dptree.page`.
+            `date`, `publisher`, `notes`, `labels`, `language`, `interactive`, `reliability` and `blank`, as
+            in `pandas_dptree.page`.
 
         Returns
         -------

@@ -342,7 +342,8 @@ class Distribution:
         ledger : Ledger, optional
             The ledger that the release was charged to, in which the page looks for changes of the table.
         **options
-            `date`, `publisher`, `notes`, `labels`, `language` and `interactive`, as in `pandas_dptree.page`.
+            `date`, `publisher`, `notes`, `labels`, `language`, `interactive`, `reliability` and `blank`, as
+            in `pandas_dptree.page`.
 
         Returns
         -------

@@ -74,7 +74,7 @@ def checked(
     check_shares(problems, list(sections.values()), of)
     outputs = _outputs(whole, placeholder, folder)
     notes: list[Problem] = []
-    page = page_of(whole, sections, placeholder, notes)
+    page = page_of(whole, sections, placeholder)
     whole.finish()
     if "each" in whole.meant:
         problems.found[:] = [each for each in problems.found if NO_PLACEHOLDER not in each.fact]

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from pandas_dptree.errors import did_you_mean, quote
 from pandas_dptree.output.pages.labels import Labels
+from pandas_dptree.output.pages.page import page_classes
 from pandas_dptree.output.pages.sections import SECTIONS
 from pandas_dptree.output.pages.texts import texts_of
 from pandas_dptree.programmes.placeholders import Placeholder
-from pandas_dptree.programmes.problems import Problem, Section
+from pandas_dptree.programmes.problems import Section
 from pandas_dptree.programmes.programme import PageOptions
 
 __all__ = ["page_of"]
-
-_RELIABILITY: Final = ("statcan", "abs", "none")
 
 
 def page_of(
     whole: Section,
     tables: Mapping[str, Section],
     placeholder: Placeholder,
-    notes: list[Problem],
 ) -> PageOptions:
-    """Read the page; note what is wrong, and add to the `notes` what is not shown."""
+    """Read the page; note what is wrong."""
     section = Section(whole.problems, ("page",), whole.take("page", "a table", {}))
     title = section.take("title", "a text", whole.take("title", "a text", "Released tables"))
     placeholder.check(section, "title", section.entries.get("title") and title)
@@ -33,15 +32,10 @@ def page_of(
     for number, entry in enumerate(show or [], start=1):
         _check_entry(section, number, entry, tables)
     reliability = section.take("reliability", "a text or a table", "statcan")
-    if isinstance(reliability, str) and reliability not in _RELIABILITY:
-        hint = (
-            f"{did_you_mean([reliability], _RELIABILITY)}choose one of {', '.join(_RELIABILITY)}, or a table."
-        )
-        section.add("reliability", f"{quote(reliability)} is unknown.", hint)
-    elif isinstance(reliability, dict) and not all(_is_error(each) for each in reliability.values()):
-        section.add(
-            "reliability", "must have a largest relative error for each class.", "for example { E = 0.165 }."
-        )
+    blank = section.take("blank", "a list of texts", [])
+    with section.problems.catching(section.path, {"reliability": "reliability", "blank": "blank"}):
+        reliability = _classes(reliability)
+        page_classes(reliability, blank)
     language = section.take("language", "a text", "en")
     labels = section.take("labels", "a table", {})
     with section.problems.catching(section.path, {"language": "language", "labels": "labels"}):
@@ -52,7 +46,7 @@ def page_of(
         show=None if show is None else tuple(show),
         combine=areas,
         reliability=reliability,
-        blank=tuple(section.take("blank", "a list of texts", [])),
+        blank=tuple(blank),
         labels=labels,
         publisher=section.take("publisher", "a text"),
         notes=section.take("notes", "a text"),
@@ -60,16 +54,15 @@ def page_of(
         interactive=section.take("interactive", "true or false", False),
     )
     section.finish()
-    for key in ("reliability", "blank"):
-        if key in section.entries:
-            path = ("page", key)
-            fact = "is checked, and not shown: pages of this version have no place for it."
-            notes.append(Problem(path, whole.problems.line(path), fact, "use table.dp.reliability()."))
     return options
 
 
-def _is_error(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+def _classes(stated: str | Mapping[str, Any]) -> str | Mapping[str, float]:
+    """Return classes by the relative errors below which they are, from those at which each begins."""
+    if isinstance(stated, str):
+        return stated
+    limits = [*stated.values(), math.inf]
+    return {"": limits[0], **dict(zip(stated, limits[1:], strict=True))}
 
 
 def _check_entry(

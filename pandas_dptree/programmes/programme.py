@@ -199,7 +199,7 @@ class PageOptions:
     combine : mapping of str to list of paths
         Areas, by name, which are shown of the tables of counts that have them.
     reliability : str or mapping
-        ``"statcan"``, ``"abs"``, ``"none"``, or the largest relative error of each class.
+        ``"statcan"``, ``"abs"``, ``"none"``, or the relative error below which each class is.
     blank : tuple of str
         Classes whose numbers are not shown.
     labels : mapping of str to str
