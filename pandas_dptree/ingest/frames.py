@@ -92,7 +92,7 @@ def _checked(frame: Any, columns: Sequence[Hashable], argument: str, *, public: 
     """Open a frame, and check its columns as `check_columns` does."""
     source = _opened(frame, argument)
     present = _planned(source.names, argument)
-    hint = "check the spelling; the names of its columns are listed by frame.columns."
+    hint = "compare the spelling with the names of its columns."
     if isinstance(frame, pd.DataFrame) and frame.columns.nlevels > 1:
         hint = f"name each column by its whole tuple, such as {quote(present[:1])}."
     missing = [name for name in columns if name not in present]

@@ -259,7 +259,13 @@ def taken(shelf: Shelf, plans: Plans) -> list[str]:
 def locked(folder: Path) -> Iterator[None]:
     """Make a folder, and hold it for one run: a lock of SQLite, which ends with the process."""
     folder.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
+    file = folder / ".lock"
+    if file.is_symlink() or (file.exists() and file.stat().st_nlink > 1):  # to a ledger, perhaps
+        raise DPTreeError(
+            f"The file .lock in {quote(str(folder))} is a link, and would lock another file.",
+            hint="remove the link.",
+        )
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:

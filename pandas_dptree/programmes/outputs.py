@@ -23,6 +23,7 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import to_file
 from pandas_dptree.output.pages.page import page
 from pandas_dptree.output.released import Released
+from pandas_dptree.output.workbooks import write_workbook
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.programmes.keeping import Shelf
 from pandas_dptree.programmes.overwriting import PAGE, is_zarr
@@ -43,16 +44,22 @@ def write_outputs(
     made, the files are written, and an error says so that is none of arguments: the tables are kept.
     """
     folder, kinds = checked.outputs.folder, checked.outputs.write
+    shown = {
+        name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
+    }
     with tempfile.TemporaryDirectory(dir=folder, prefix=_UNFINISHED) as scratch:
         made = Path(scratch)
         for name, table in tables.items():
             for kind in kinds:
-                if kind != "html":
+                if kind == "xlsx":
+                    estimates = {name: _frame(shown[name])}
+                    write_workbook({name: _frame(table)}, made / f"{name}.xlsx", estimates=estimates)
+                elif kind != "html":
                     _WRITERS[kind](_frame(table), made / f"{name}.{kind}")
         failure: Exception | None = None
         if "html" in kinds and tables.keys() == checked.tables.keys():
             try:
-                _write_page(checked, tables, shelf, made / PAGE, say)
+                _write_page(checked, shown, shelf, made / PAGE, say)
             except Exception as error:  # raised below: it must not cost the other files
                 failure = error
         names = sorted((path.name for path in made.iterdir()), key=lambda name: (name == PAGE, name))
@@ -122,14 +129,13 @@ def _rows(part: pd.DataFrame, dimension: str) -> xr.Dataset:
 _WRITERS: Final[Mapping[str, Callable[[pd.DataFrame, Path], object]]] = {
     "parquet": to_file,
     "csv": to_file,
-    "xlsx": to_file,
     "zarr": _write_zarr,
 }
 """How a table is written, by the ending of its file."""
 
 
 def _write_page(
-    checked: Checked, tables: Mapping[str, Any], shelf: Shelf, path: Path, say: Callable[[str], object]
+    checked: Checked, shown: Mapping[str, Any], shelf: Shelf, path: Path, say: Callable[[str], object]
 ) -> None:
     """Write the page. A section of changes finds the table of the period before, or is left out."""
 
@@ -139,9 +145,6 @@ def _write_page(
             say(f"Page: the changes of {name} are left out: no table of the period before was kept.")
         return earlier
 
-    shown = {
-        name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
-    }
     page(**page_content(checked, shown, before), ledger=shelf.ledger).write(path)
 
 

@@ -2,11 +2,14 @@
 # ruff: noqa: E501
 
 import random
+from dataclasses import replace
+from datetime import date
 
+import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.errors import DPTreeError
+from pandas_dptree.errors import ArgumentError, DPTreeError
 from tests.helpers_toml import CENSUS, PROGRAMMES, REPORT, WEBLOGS, make_files
 
 
@@ -224,6 +227,48 @@ def test_no_file(folder):
     (folder / "latin.toml").write_bytes(b'title = "\xe9"')
     with pytest.raises(dpt.ProgrammeError, match="not UTF-8"):
         dpt.Programme.from_file(folder / "latin.toml")
+
+
+def test_a_period_made_by_hand_is_read_again(folder):
+    """Its text becomes part of paths."""
+    (folder / "report.toml").write_text(REPORT)
+    programme = dpt.Programme.from_file(folder / "report.toml")
+    march = programme.periods("2025-03")[0]
+    assert programme.check(march).period == march
+    for made in (replace(march, text="../.."), replace(march, text="2025", unit="year")):
+        with pytest.raises(ArgumentError, match="is no month"):
+            programme.check(made)
+    assert programme.check(replace(march, start=date(2020, 1, 1))).period == march
+
+
+def test_a_ledger_that_keeps_no_tables_is_refused(folder):
+    options = {"rho": 1.0, "privacy_unit": "person", "keep_tables": False}
+    dpt.Ledger.create(folder / "none.sqlite", account="patients", **options).close()
+    [(line, path, fact, _)] = problems(folder, REPORT.replace("budget.sqlite", "none.sqlite"))
+    assert (line, path) == (16, "budget.ledger") and fact.startswith("keeps no tables")
+
+
+def test_what_is_due_of_a_part_of_an_account(tmp_path):
+    """Releases that were charged to another part, or to the account itself, are not those of the programme."""
+    path = tmp_path / "budget.sqlite"
+    frame = pd.DataFrame({"region": ["N"] * 9, "u": range(9)})
+    with dpt.Ledger.create(
+        path, account="patients", epsilon=1.0, privacy_unit="u", parts=["north", "south"]
+    ) as ledger:
+        whole = ledger["patients"]
+        charged = {"2025-01": whole.part("north"), "2025-02": whole.part("south"), "2025-03": whole}
+        for month, account in charged.items():
+            frame.dp.tree_counts(
+                ["region"], domain="observed", epsilon=0.1, ledger=account, note=month, name="visits",
+                privacy_unit="u", max_contributions=1,
+            )  # fmt: skip
+    budget = {"ledger": "budget.sqlite", "account": "patients", "part": "north", "note": "{month}"}
+    document = {"each": "month", "first": "2025-01", "tables": {"visits": {}}, "budget": budget}
+    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 4, 1))
+    assert [period.text for period in due] == ["2025-02", "2025-03"]
+    del budget["part"]
+    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 4, 1))
+    assert [period.text for period in due] == ["2025-01", "2025-02"]
 
 
 def test_a_part_of_the_cap_and_even_shares(folder):

@@ -229,6 +229,14 @@ def test_a_ledger_of_parts(visits):
     assert visits.n_charges == 4
 
 
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_lock_that_is_a_link_locks_no_ledger(visits, link):
+    programme = visits.programme()
+    programme.outputs.folder.mkdir(parents=True)
+    link(visits.folder / "budget.sqlite", programme.outputs.folder / ".lock")
+    assert "is a link" in failed(visits, programme, DPTreeError).fact
+
+
 def test_the_ledger_refuses_without_the_lock(visits, monkeypatch):
     """Another run charges between the question and the charge of this one."""
     real, called = Account.charge, []
@@ -273,14 +281,22 @@ def test_a_page_obeys_its_classes(visits):
     assert visits.files()["visits.csv"] == files["visits.csv"]
 
 
-def test_workbooks(visits):
+@pytest.mark.parametrize("ledger", [True, False])
+def test_workbooks(visits, ledger):
+    """They have classes and proportions, and the digest of the table as it is in the other files."""
     openpyxl = pytest.importorskip("openpyxl")
-    visits.run(visits.programme(write=("xlsx", "parquet")))
+    records(n=3000).to_parquet(visits.folder / "2025-03.parquet")
+    table = visits.run(visits.programme(ledger=ledger, write=("xlsx", "parquet"))).tables["visits"]
     assert set(visits.files()) == {
         f"{name}.{end}" for name in ("visits", "costs") for end in ("xlsx", "parquet")
     }
     book = openpyxl.load_workbook(visits.folder / "published/2025-03/visits.xlsx", read_only=True)
-    assert book.sheetnames
+    told = " ".join(str(cell) for row in book["Read me"].values for cell in row)
+    assert table.attrs["dp"]["table_digest"] in told
+    heads, *rows = book["visits"].values
+    share = "proportion of the level above"
+    assert heads[2:] == ("clinic", "count", "± standard error", "class", share, f"{share}, ±")
+    assert sum(row[6] for row in rows if row[0] == "region") == pytest.approx(1)
 
 
 def test_trees_of_zarr(visits):

@@ -194,8 +194,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "change.caption": "{table}, {before} and {now}",
     "change.told": "Two releases with independent noise. Filled dots are beyond it: {beyond} of the {n} "
     "changes of the table, "
-    "of which noise alone would show about {chance} if nothing had changed; {holm} remain if all are judged "
-    "together (Holm).",
+    "of which noise alone would show about {chance} if nothing had changed. Judged all together (Holm): "
+    "{holm}.",
     "change.leaves_out": "The errors leave out chance in the world, which changes numbers "
     "from one time to the next by itself, and records beyond the bounds of each release.",
     "change.few": "too few",
