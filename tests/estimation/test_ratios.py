@@ -70,3 +70,18 @@ def test_ends_are_where_the_difference_is_as_large_as_its_dependent_error(covari
         error = math.sqrt(variances[0] - 2 * t * covariance + t**2 * variances[1])
         assert abs(total - t * count) == pytest.approx(1.96 * error, rel=1e-3)
     assert ends[0] < total / count < ends[1]
+
+
+def test_a_step_of_the_count_is_as_many_steps_of_the_sum_as_the_ratio():
+    once = {"joint_cumulants": independent((np.full(1, 0.2), np.full(1, 0.2)), (np.zeros(1), np.zeros(1)))}
+    of_count, of_sum, none = (
+        np.ravel(
+            ratio_intervals(
+                np.array([80.0]), np.array([40.0]), bounds=(0, 9), confidence=0.95,
+                steps=(np.array([first]), np.array([second])), **once,
+            )
+        )
+        for first, second in ((0.0, 1.0), (2.0, 0.0), (0.0, 0.0))
+    )  # fmt: skip
+    np.testing.assert_allclose(of_count, of_sum)
+    assert of_count[0] < none[0] < none[1] < of_count[1]

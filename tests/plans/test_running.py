@@ -197,10 +197,11 @@ def test_an_error_in_reading_the_last_of_several_costs_nothing(events):
 
 
 def test_warnings_come_after_the_mark_and_hold_all_tables(events, monkeypatch):
-    seen = []
+    seen, named = [], []
 
-    def warn_if_empty(released, totals, causes):
+    def warn_if_empty(released, totals, causes, table):
         events.append("warning")
+        named.append(table)
         seen.append(released)
 
     monkeypatch.setattr("pandas_dptree.plans.running.warn_if_empty", warn_if_empty)
@@ -208,6 +209,7 @@ def test_warnings_come_after_the_mark_and_hold_all_tables(events, monkeypatch):
     releases = {name: plan._prepared(RECORDS) for name in ("one", "two")}
     tables = carry_out(releases, {"ledger": Account(events), "note": NOTE})
     assert events[-3:] == ["released", "warning", "warning"] and seen == [tables, tables]
+    assert named == ["The released table 'one'", "The released table 'two'"]
     (alone,) = carry_out({"one": releases["one"]}, {}).values()
     assert seen[2] is alone
 
