@@ -3,13 +3,17 @@
 
 import random
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
+from fractions import Fraction
 
 import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, DPTreeError
+from pandas_dptree.privacy.loss import exact
+from pandas_dptree.programmes.budgets import _part_of_cap
+from pandas_dptree.programmes.problems import Problems, Section
 from tests.helpers_toml import CENSUS, PROGRAMMES, REPORT, WEBLOGS, make_files
 
 
@@ -262,13 +266,34 @@ def test_what_is_due_of_a_part_of_an_account(tmp_path):
                 ["region"], domain="observed", epsilon=0.1, ledger=account, note=month, name="visits",
                 privacy_unit="u", max_contributions=1,
             )  # fmt: skip
+        charge = whole.part("north").charge
+        charge(
+            {
+                "visits": frame.dp.plan(
+                    ["region"], domain="observed", epsilon=0.1, privacy_unit="u", max_contributions=1
+                )
+            },
+            "2025-04",
+            allow_repeat=False,
+            requested=datetime.now(UTC),
+        )
     budget = {"ledger": "budget.sqlite", "account": "patients", "part": "north", "note": "{month}"}
     document = {"each": "month", "first": "2025-01", "tables": {"visits": {}}, "budget": budget}
-    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 4, 1))
-    assert [period.text for period in due] == ["2025-02", "2025-03"]
+    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 5, 1))
+    assert [period.text for period in due] == ["2025-02", "2025-03", "2025-04"]
     del budget["part"]
-    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 4, 1))
-    assert [period.text for period in due] == ["2025-01", "2025-02"]
+    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 5, 1))
+    assert [period.text for period in due] == ["2025-01", "2025-02", "2025-04"]
+    document["tables"] = {"visits": {}, "care": {}}
+    assert len(dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 5, 1))) == 4
+
+
+def test_as_many_parts_of_the_cap_fit_as_it_has(folder):
+    with dpt.Ledger.open(folder / "budget.sqlite") as ledger:
+        account, section = ledger["patients"], Section(Problems({}), (), {"ledger": ""})
+        parts = {n: _part_of_cap(section, "rho", f"cap/{n}", account) for n in range(1, 60)}
+    assert all(n * exact(part) <= Fraction("0.24") for n, part in parts.items())
+    assert all(n * part == pytest.approx(0.24) for n, part in parts.items())
 
 
 def test_a_part_of_the_cap_and_even_shares(folder):

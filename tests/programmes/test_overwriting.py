@@ -77,6 +77,15 @@ def test_outputs_beside_what_is_read_are_written_twice_over(folder, files, outpu
     assert made.run().released == ()
 
 
+@each("name", [".lock", "visits.csv", "visits.csv.json"])
+def test_a_ledger_among_the_outputs_is_not_written_over(folder, name):
+    (folder / "out").mkdir(exist_ok=True)
+    dpt.Ledger.create(folder / "out" / name, account="a", rho=1.0, privacy_unit="person").close()
+    budget = {"ledger": f"out/{name}", "account": "a", "note": "once", "rho": 0.1}
+    with pytest.raises(ProgrammeError, match=f"write '{name}' over a file that the programme reads"):
+        programme(folder, "visits.csv", "out", budget=budget).check()
+
+
 def test_tables_whose_names_differ_in_capitals_alone_are_refused(folder):
     tables = {name: {"verb": "counts", "by": "place"} for name in ("visits", "Visits")}
     with pytest.raises(ProgrammeError, match="but for capitals"):

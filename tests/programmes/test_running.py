@@ -229,6 +229,22 @@ def test_a_ledger_of_parts(visits):
     assert visits.n_charges == 4
 
 
+def test_releases_of_other_parts_and_accounts_are_not_earlier_ones(visits):
+    """Their plan is another one, which would be refused as an edit, or as a charge without a table."""
+    path = visits.ledger(parts=["north", "south"], fixed_records=True)
+    with dpt.Ledger.open(path) as ledger:
+        ledger.add_account("others", rho=0.06, privacy_unit="person")
+    programme = visits.programme()
+    north = replace(programme, budget=replace(programme.budget, part="north"))
+    assert visits.run(north).released == ("visits", "costs")
+    edited = visits.programme(bins=5)
+    south = replace(edited, budget=replace(edited.budget, part="south"))
+    assert visits.run(south).released == ("visits", "costs")
+    visits.run(visits.programme(bins=7))
+    others = replace(visits.programme(bins=6), budget=replace(edited.budget, account="others"))
+    assert visits.run(others).released == ("visits", "costs")
+
+
 @pytest.mark.parametrize("link", [os.link, os.symlink])
 def test_a_lock_that_is_a_link_locks_no_ledger(visits, link):
     programme = visits.programme()
