@@ -14,6 +14,9 @@ from pandas_dptree.output.released import Released
 
 __all__ = ["heatmap"]
 
+_KEPT = 20
+"""The lines up to which a heat map is not broken over printed pages."""
+
 
 def heatmap(page: Setting, tables: Sequence[str], *, column: Hashable | None = None) -> list[Section]:
     """Show the two finest levels of tables as heat maps, one section for each."""
@@ -72,4 +75,6 @@ def _section(page: Setting, name: str, view: View) -> Section:
         above=labels.inline(above),
         below=labels.inline(below),
     )
-    return Section(heading, Markup(f"{note(*told) or ''}{scrolled(table, caption, texts)}"))
+    return Section(
+        heading, Markup(f"{note(*told) or ''}{scrolled(table, caption, texts, keep=len(lines) <= _KEPT)}")
+    )

@@ -33,7 +33,7 @@ def plot_changes(released: Released, changes: pd.DataFrame, n: int) -> Axes:
     )
     beyond = changes["beyond_noise"].to_numpy(dtype=bool)[rows]
     names = [short(released.path(row)) or ROOT for row in rows.tolist()]
-    left = 0.2 + max((width_of(name, _SIZE) for name in names), default=0.0)
+    left = 0.32 + max((width_of(name, _SIZE) for name in names), default=0.0)
     width = left + 4.8
     title = (
         f"Change of {told['column']}: {len(rows):,} of {told['changes']:,} nodes\n"
