@@ -4,7 +4,7 @@ import json
 import os
 import re
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pandas as pd
 import pytest
@@ -227,6 +227,20 @@ def test_a_ledger_of_parts(visits):
         assert visits.run(own).released == ("visits", "costs")
         assert visits.run(own).released == ()
     assert visits.n_charges == 4
+
+
+def test_the_last_of_several_releases_counts(visits):
+    """That of the month before is the last that was kept; a lost one of this plan is no edit of another."""
+    records(n=3000).to_parquet(visits.folder / "2025-03.parquet")
+    visits.run()
+    visits.run(visits.programme(rho=0.005), allow_repeat=["visits"])
+    with shelf_of(visits.programme("2025-04", before="2025-03"), frozenset()) as shelf:
+        assert shelf.before("visits").attrs["dp"]["rho"] == 0.005
+    edited = visits.programme(bins=5)
+    with dpt.Ledger.open(visits.folder / "budget.sqlite") as ledger:
+        plans = {"costs": edited.tables["costs"].plan}
+        ledger["patients"].charge(plans, "2025-03", allow_repeat=True, requested=datetime.now(UTC))
+    assert "Charged earlier" in failed(visits, edited, ChargedError).fact
 
 
 def test_releases_of_other_parts_and_accounts_are_not_earlier_ones(visits):
