@@ -105,7 +105,7 @@ def page(
         Whether the page holds small tables as CSV files, too.
     ledger : Ledger, optional
         The ledger to which the releases were charged. If a table is not the one that it keeps, the page says
-        whether rows were selected or values changed.
+        whether rows were selected or values changed. It says what is left of the account, too.
 
     Returns
     -------
