@@ -67,7 +67,7 @@ def test_what_protects_nobody_is_in_no_sum(records):
 
 def test_a_release_counts_once_and_the_ledger_says_what_is_left(records, tmp_path):
     with dpt.Ledger.create(tmp_path / "b.sqlite", account="main", rho=0.4, privacy_unit=dpt.ROWS) as ledger:
-        tables = {name: release(records, rho=0.1, budget=ledger["main"]) for name in ("a", "b")}
+        tables = {name: release(records, rho=0.1, ledger=ledger["main"], note=name) for name in ("a", "b")}
         tables["part"] = tables["a"].head(2)
         told = "ρ = 0.2 for all tables together, of the account “main”"
         assert facts(tables)["Privacy loss"] == told
@@ -89,7 +89,9 @@ def test_names_of_derived_levels_are_words(records):
     days = dpt.calendar("Flight Date", ["month", "day"], start="2025-01-01", end="2025-02-28")
     table = records.dp.tree_counts([days], epsilon=1.0)
     text = text_of(dpt.page({"flights": table}, title="x", downloads=False).html)[1]
-    assert "by Flight Date month (2) and Flight Date day (59)" in text and "Count by Flight Date day" in text
+    assert (
+        "by Flight Date month (2) and Flight Date day (59)" in text and "Count by Flight Date month" in text
+    )
     assert "Flight Date_" not in text
     labels = {"Flight Date_month": "Month"}
     assert "by Month (2)" in text_of(dpt.page({"f": table}, title="x", labels=labels).html)[1]
