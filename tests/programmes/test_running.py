@@ -394,9 +394,9 @@ def test_only_named_tables_are_charged_again_whoever_runs_between(visits, monkey
     visits.run()
     edited = visits.programme(bins=5)
     visits.run(visits.programme(bins=6), allow_repeat=["costs"])
-    for step in ("check", "charge"):
+    for step, called in (("check", Account.check), ("charge", Account.charge)):
 
-        def late(account, plans, note, real=getattr(Account, step), **options):
+        def late(account, plans, note, real=called, **options):
             monkeypatch.undo()
             return real(account, {"visits": counts(0.01), **plans}, note, **options)
 
