@@ -164,7 +164,7 @@ def test_columns_of_a_schema_are_suggested_and_those_of_a_header_are_not(tmp_pat
     frame.to_parquet(tmp_path / "v.parquet")
     frame.to_csv(tmp_path / "v.csv", index=False)
     arguments = ["--by", "regoin", "--domain", "observed", "--epsilon", "1"]
-    for suffix, hint in {"parquet": "did you mean 'region'?", "csv": "check the spelling"}.items():
+    for suffix, hint in {"parquet": "did you mean 'region'?", "csv": "compare the spelling"}.items():
         assert main(["counts", str(tmp_path / f"v.{suffix}"), *arguments]) == 2
         assert f"lacks the columns: 'regoin'.\nHint: {hint}" in capsys.readouterr().err
 

@@ -115,7 +115,7 @@ def column_ends(released: Released) -> FloatArray:
     n = int(np.ptp(released.depth)) + 1
     widths = 1 + 0.07 * np.arange(n)
     if n > 1 and released.depth.min() == 0:
-        widths[0] = 0.17 * widths[1:].sum()
+        widths[0] = 0.16 * widths[1:].sum()
     return 100 * np.insert(np.cumsum(widths) / widths.sum(), 0, 0.0)
 
 
