@@ -22,6 +22,7 @@ __all__ = [
     "loss_in_words",
     "objections",
     "risk_in_words",
+    "stated_loss",
     "statement",
     "undercount",
     "undercount_in_words",
@@ -68,11 +69,11 @@ def loss_in_words(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> str:
 
 
 def _is_useless(provenance: Mapping[str, Any]) -> bool:
-    loss = _loss(provenance)
+    loss = stated_loss(provenance)
     return loss is not None and bool(loss.objection)
 
 
-def _loss(provenance: Mapping[str, Any]) -> PrivacyLoss | None:
+def stated_loss(provenance: Mapping[str, Any]) -> PrivacyLoss | None:
     """Return the loss that is stated; None if it is no valid one."""
     names = ("epsilon", "delta", "rho")
     try:
@@ -142,7 +143,7 @@ def _hundredths(share: float) -> str:
 
 
 def _risk(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
-    loss, neighbors = _loss(provenance), provenance.get("neighbors")
+    loss, neighbors = stated_loss(provenance), provenance.get("neighbors")
     if loss is None or neighbors not in ("add_remove", "replace") or is_repeatable(provenance):
         return []
     return [risk_in_words(loss, neighbors, found_at_most([0.05], loss)[0], texts)]

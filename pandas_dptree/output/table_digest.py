@@ -101,6 +101,12 @@ def stated_digest(released: Any) -> str | None:
 class Keeper(Protocol):
     """A ledger that keeps what was released."""
 
+    def __contains__(self, account: object) -> bool:
+        """Whether it has an account."""
+
+    def __getitem__(self, account: str) -> Any:
+        """Return an account, which says what remains of it."""
+
     def table(self, charge: int, *, linear: bool = False) -> Any:
         """Return the table that was released for a charge, perhaps with its unbiased estimates."""
 

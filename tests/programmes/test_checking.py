@@ -12,7 +12,8 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, DPTreeError
 from pandas_dptree.privacy.loss import exact
-from pandas_dptree.programmes.budgets import _part_of_cap
+from pandas_dptree.programmes.budgets import _part_of_cap, budget_of
+from pandas_dptree.programmes.placeholders import Placeholder
 from pandas_dptree.programmes.problems import Problems, Section
 from tests.helpers_toml import CENSUS, PROGRAMMES, REPORT, WEBLOGS, make_files
 
@@ -294,6 +295,15 @@ def test_as_many_parts_of_the_cap_fit_as_it_has(folder):
         parts = {n: _part_of_cap(section, "rho", f"cap/{n}", account) for n in range(1, 60)}
     assert all(n * exact(part) <= Fraction("0.24") for n, part in parts.items())
     assert all(n * part == pytest.approx(0.24) for n, part in parts.items())
+
+
+def test_the_account_of_a_budget_is_the_part_that_it_names(tmp_path):
+    parts = {"parts": ["north", "south"], "fixed_records": True}
+    dpt.Ledger.create(tmp_path / "b", account="a", rho=1.0, privacy_unit="u", **parts).close()
+    stated = {"ledger": "b", "account": "a", "note": "once", "rho": 0.1}
+    for part in ({"part": "north"}, {}):
+        section = Section(Problems({}), (), {"budget": stated | part})
+        assert ("north" in repr(budget_of(section, Placeholder(None), tmp_path)[1])) == bool(part)
 
 
 def test_a_part_of_the_cap_and_even_shares(folder):

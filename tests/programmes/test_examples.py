@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,8 @@ import pandas_dptree as dpt
 from pandas_dptree import datasets
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+for package in ("openpyxl", "polars", "pyarrow", "scipy.fft"):
+    pytest.importorskip(package)  # here, so that no test takes the time of it
 pytestmark = pytest.mark.filterwarnings("ignore::pandas_dptree.DPTreeWarning")
 SIZES = [5000, pytest.param(None, marks=pytest.mark.slow)]
 """Numbers of people; None for those of the example."""
@@ -16,8 +19,6 @@ SIZES = [5000, pytest.param(None, marks=pytest.mark.slow)]
 
 def example(name, monkeypatch, size):
     """Import an example as a module, which simulates fewer people."""
-    for package in ("openpyxl", "polars", "pyarrow"):
-        pytest.importorskip(package)
     if size is not None:
         for simulated in (datasets.clinic_visits, datasets.web_visits):
             monkeypatch.setattr(datasets, simulated.__name__, lambda _=simulated, **__: _(size))
@@ -25,6 +26,13 @@ def example(name, monkeypatch, size):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def with_fewer_bins(file, folder):
+    """Copy a programme, so that its distribution is planned in little time."""
+    text = file.read_text()
+    assert "bins = 100" in text
+    (folder / file.name).write_text(text.replace("bins = 100", "bins = 10"))
 
 
 def names(folder):
@@ -41,6 +49,7 @@ def test_clinics(tmp_path, capsys, monkeypatch, size):
     run = example("clinics", monkeypatch, size)
     if size is not None:
         monkeypatch.setattr(run, "MONTHS", run.MONTHS[:1])
+        monkeypatch.setattr(run, "shutil", SimpleNamespace(copy=with_fewer_bins))
     run.main(tmp_path)
     printed = capsys.readouterr().out
     assert "exactly the budget" in printed and "11 more runs" in printed

@@ -93,10 +93,17 @@ def test_an_edited_plan_is_refused_unless_it_is_named(visits, ledger):
     error = failed(visits, edited, RefusedReleaseError)
     assert status_of(error) == Status.REFUSED and "--allow-repeat costs" in error.hint
     assert "visits" not in error.hint and "costs" in error.fact
+    several = visits.programme(ledger=ledger, bins=5, rho=0.005)
+    error = failed(visits, several, RefusedReleaseError, allow_repeat=["costs"])
+    assert "plan of visits is not that of the earlier release" in error.fact
     assert visits.files() == files
     again = visits.run(edited, allow_repeat=["costs"])
     assert again.released == ("costs",)
     pd.testing.assert_frame_equal(again.tables["visits"], first.tables["visits"])
+    with shelf_of(edited, frozenset()) as shelf:  # the estimates are those of the plan, not the last ones
+        plan = visits.programme(ledger=ledger).tables["costs"].plan
+        old = shelf.with_estimates("costs", plan, None).cdf()
+    assert len(old) == len(first.tables["costs"].cdf()) != len(again.tables["costs"].cdf())
     assert visits.files()["costs.csv"] != files["costs.csv"]
     assert visits.run(edited).released == visits.run(edited, allow_repeat=["costs"]).released == ()
     if ledger:
@@ -387,14 +394,14 @@ def test_only_named_tables_are_charged_again_whoever_runs_between(visits, monkey
     visits.run()
     edited = visits.programme(bins=5)
     visits.run(visits.programme(bins=6), allow_repeat=["costs"])
-    real = Account.charge
+    for step, called in (("check", Account.check), ("charge", Account.charge)):
 
-    def late(account, plans, note, **options):
-        monkeypatch.undo()
-        return real(account, {"visits": counts(0.01), **plans}, note, **options)
+        def late(account, plans, note, real=called, **options):
+            monkeypatch.undo()
+            return real(account, {"visits": counts(0.01), **plans}, note, **options)
 
-    monkeypatch.setattr(Account, "charge", late)
-    failed(visits, edited, RepeatedReleaseError, allow_repeat=["costs"])
+        monkeypatch.setattr(Account, step, late)
+        failed(visits, edited, RepeatedReleaseError, allow_repeat=["costs"])
     assert visits.n_charges == 3
 
 

@@ -40,23 +40,28 @@ class Labels:
 
     def name(self, name: Hashable) -> str:
         """Return the label of a level or column; its own name begins with a capital."""
-        own = str(name)
-        return self._names.get(own) or self._fixed.get(own) or f"{own[:1].upper()}{own[1:]}"
+        own, spaced = str(name), _spaced(name)
+        return self._names.get(own) or self._fixed.get(own) or f"{spaced[:1].upper()}{spaced[1:]}"
 
     def has(self, name: Hashable) -> bool:
         """Whether the caller has given a name."""
         return str(name) in self._names
 
     def inline(self, name: Hashable) -> str:
-        """Return the label of a level or column within a sentence: its own name stays as it is."""
+        """Return the label of a level or column within a sentence: its own name keeps its case."""
         own = str(name)
-        return self._names.get(own) or self._inline.get(own, own)
+        return self._names.get(own) or self._inline.get(own) or _spaced(name)
 
     def key(self, level: Hashable, key: str) -> str:
         """Return the label of a key of a level."""
         own = self._remainder if key == REMAINDER else key
         label = self._keys.get(str(level), {}).get(key, own)
         return label if label.strip() else self._empty
+
+
+def _spaced(name: Hashable) -> str:
+    """Write a name such as ``"date_month"`` with spaces."""
+    return str(name).replace("_", " ").strip() or str(name)
 
 
 _HINT = (

@@ -91,7 +91,7 @@ def page(
         Paragraphs below the heading.
     labels : mapping, optional
         Names to print instead of those of levels, columns, tables and keys: a text for a name, a mapping for
-        the keys of a level, or a pair of both.
+        the keys of a level, or a pair of both. Other names are printed with spaces for underscores.
     language : str, default "en"
         The language of the fixed words.
     interactive : bool, default False
@@ -105,7 +105,7 @@ def page(
         Whether the page holds small tables as CSV files, too.
     ledger : Ledger, optional
         The ledger to which the releases were charged. If a table is not the one that it keeps, the page says
-        whether rows were selected or values changed.
+        whether rows were selected or values changed. It says what is left of the account, too.
 
     Returns
     -------

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any, Final
 
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.setting import Section, Setting, scrolled
 from pandas_dptree.output.pages.texts import Texts, isolated
-from pandas_dptree.output.protection import is_repeatable, statement
-from pandas_dptree.output.table_digest import stated_digest
+from pandas_dptree.output.protection import is_repeatable, stated_loss, statement
+from pandas_dptree.output.table_digest import Keeper, stated_digest
 
-__all__ = ["account_of", "loss_in_signs", "protected", "protection_section"]
+__all__ = ["account_of", "losses_in_short", "protected", "protection_section"]
+
+_FEW: Final = 3
+"""The tables up to which the head of a page lists losses that do not add up."""
+
+_SIGNS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 
 def protection_section(page: Setting) -> Section:
@@ -55,11 +61,81 @@ def protected(provenance: Mapping[str, Any], texts: Texts) -> str:
     return texts["fact.protected.rows"] if most == 1 else texts.fill("fact.protected.users", n=most)
 
 
-def loss_in_signs(provenance: Mapping[str, Any], texts: Texts) -> str:
+def losses_in_short(page: Setting, ledger: Keeper | None) -> str:
+    """Say what the tables spend together, of which account, and what the ledger has left of it."""
+    texts, stated = page.texts, list(page.provenances.values())
+    if len(stated) == 1:
+        told = _loss_in_signs(stated[0], texts)
+    elif total := _total_loss(stated):
+        told = texts.fill("fact.loss.total", loss=_loss_in_signs(total, texts))
+    elif len(stated) > _FEW:
+        return texts["fact.loss.differ"]
+    else:
+        return "; ".join(
+            texts.fill(
+                "fact.loss.of",
+                table=isolated(page.table_name(name)),
+                loss=_of_account(_loss_in_signs(each, texts), [each], ledger, texts),
+            )
+            for name, each in page.provenances.items()
+        )
+    return _of_account(told, stated, ledger, texts)
+
+
+def _total_loss(stated: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
+    """Return the sum of losses, rounded up; None unless all protect the same in one currency.
+
+    A release that several tables show counts once if its charge says so.
+    """
+    protections, releases = set(), {}
+    for number, each in enumerate(stated):
+        loss, charge = stated_loss(each), account_of(each)
+        if loss is None or "privacy_unit" not in each or is_repeatable(each):
+            return None
+        most = each.get("max_contributions") if each["privacy_unit"] is None else None
+        protections.add(repr((loss.rho is None, each.get("neighbors"), each["privacy_unit"], most)))
+        digest = (charge or {}).get("digest")
+        releases[repr((digest or number, each.get("digest"), loss))] = loss.to_dict()
+    if len(protections) != 1:
+        return None
+    return {
+        name: _short(sum(Decimal(repr(each.get(name, 0.0))) for each in releases.values()), ROUND_CEILING)
+        for name in _SIGNS
+    }
+
+
+def _short(number: Decimal | int, rounding: str) -> float:
+    """Round to six digits."""
+    return float(Context(prec=6, rounding=rounding).plus(Decimal(number)))
+
+
+def _of_account(loss: str, stated: Sequence[Mapping[str, Any]], ledger: Keeper | None, texts: Texts) -> str:
+    """Name the account of a loss, if it is one, and what is left of it."""
+    charges = [account_of(each) or {} for each in stated]
+    account, part = charges[0].get("account"), charges[0].get("part")
+    if account is None or any((each.get("account"), each.get("part")) != (account, part) for each in charges):
+        return loss
+    named = {"loss": loss, "account": isolated(account)}
+    if not isinstance(ledger, Keeper) or not isinstance(account, str) or account not in ledger:
+        return texts.fill("fact.account", **named)
+    of = ledger[account] if part is None else ledger[account].part(part)
+    left, cap = of.remaining.to_dict(), of.cap.to_dict()
+    parts = [
+        texts.fill(
+            "fact.account.of",
+            left=f"{_short(Decimal(repr(left.get(name, 0.0))), ROUND_FLOOR):g}",
+            cap=_loss_in_signs({name: most}, texts),
+        )
+        for name, most in cap.items()
+        if most
+    ]
+    return texts.fill("fact.account.left", **named, left=texts.joined(parts))
+
+
+def _loss_in_signs(provenance: Mapping[str, Any], texts: Texts) -> str:
     """Return a privacy loss as short as possible."""
-    signs = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
     stated = [
-        f"{sign} = {isolated(provenance[name])}" for name, sign in signs.items() if provenance.get(name)
+        f"{sign} = {isolated(provenance[name])}" for name, sign in _SIGNS.items() if provenance.get(name)
     ]
     return ", ".join(stated) or texts["fact.protected.unknown"]
 
@@ -86,7 +162,7 @@ def _releases(page: Setting) -> Markup:
                 key: isolated(charge.get(of)) for key, of in (("entry", "charge"), ("account", "account"))
             }
             entry = texts.fill("protection.entry", **told)
-        cells = (protected(provenance, texts), loss_in_signs(provenance, texts), entry)
+        cells = (protected(provenance, texts), _loss_in_signs(provenance, texts), entry)
         head = element("th", page.table_name(name), scope="row")
         rows.append(element("tr", head, [element("td", cell) for cell in cells]))
     caption = texts["protection.releases"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -51,6 +51,13 @@ class Setting:
     def format(self) -> Format:
         """The numbers of the language."""
         return Format(self.texts)
+
+    def of(self, names: Collection[str]) -> Setting:
+        """Return the page of these tables only."""
+        if len(names) == len(self.tables):
+            return self
+        tables, stated = ({name: each[name] for name in names} for each in (self.tables, self.provenances))
+        return replace(self, tables=tables, provenances=stated)
 
     def table_name(self, name: str) -> str:
         """Return the name of a table as the page shows it; a page of one table may leave it empty."""

@@ -16,7 +16,7 @@ from pandas_dptree.output.html import Child, Markup, element
 from pandas_dptree.output.pages.interactive import packaged, policy, script_words
 from pandas_dptree.output.pages.protection_section import (
     account_of,
-    loss_in_signs,
+    losses_in_short,
     protected,
     protection_section,
 )
@@ -32,9 +32,6 @@ __all__ = ["Head", "document", "listed_sections", "whole_page"]
 
 _LARGEST_DOWNLOAD: Final = 500_000
 """The cells and the bytes up to which a table is part of its page as a file."""
-
-_FEW: Final = 3
-"""The tables up to which the head of a page lists the loss of each."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,11 @@ def whole_page(
     interactive: bool,
 ) -> str:
     """Return the page that shows `items` below its head."""
-    views = [page.view(name, _columns(items, name)) for name, each in page.tables.items() if has_levels(each)]
     pictures = [item for item in items if isinstance(item, Mapping) and item.get("as") == "icicle"]
     drawn = [item.get("table") for item in pictures]
     sections = [section for item in items for section in make_sections(page, item, drawn)]
+    page = page.of([name for name in page.tables if any(name in _named(item) for item in items)])
+    views = [page.view(name, _columns(items, name)) for name, each in page.tables.items() if has_levels(each)]
     sections += [protection_section(page), reading_section(page, views)]
     body, contents = listed_sections(sections, page.texts)
     top = element(
@@ -86,9 +84,14 @@ def whole_page(
         element("p", _lede(page, views), class_="lede"),
         [element("p", told) for told in _undercounts(page)],
         [element("p", each) for each in head.paragraphs],
-        _facts(page, views, downloads=head.downloads),
+        _facts(page, views, ledger, downloads=head.downloads),
     )
     return document(head.title, [top, contents, body], page.texts, interactive=interactive)
+
+
+def _named(item: Mapping[str, Any]) -> list[Any]:
+    """Return the names of the tables that an entry of `show` names."""
+    return [item.get("table"), item.get("before"), *(item.get("tables") or ())]
 
 
 def _columns(items: Sequence[Any], name: str) -> Any:
@@ -170,24 +173,17 @@ def _lede(page: Setting, views: Sequence[View]) -> str:
     """Say the total and the levels in one or two sentences, and why the numbers have errors."""
     texts, told = page.texts, []
     if views:
-        view = views[0]
-        column = view.columns[0]
-        if view.root is not None:
-            digits = column.digits(np.array([view.root]))
-            value, error = column.value(view.root, digits), column.error(view.root, digits)
-            kind = "mean" if column.shown.name in view.means else "total"
-            key = f"lede.{kind}" if error else f"lede.{kind}.plain"
-            own = view.name and column.shown.name == "count" and not view.labels.has("count")
-            name = page.table_name(view.name) if own else column.heading
-            told.append(texts.fill(key, name=isolated(name), value=value, error=error))
-        levels = [
-            texts.fill(
-                "lede.level", name=isolated(view.labels.inline(name)), size=page.format.whole(len(rows))
-            )
-            for name, rows in view.levels
-        ]
-        if levels:
-            told.append(texts.fill("lede.levels", levels=texts.joined(levels)))
+        levels = texts.joined(
+            [
+                texts.fill(
+                    "lede.level", name=isolated(page.labels.inline(name)), size=page.format.whole(len(rows))
+                )
+                for name, rows in views[0].levels
+            ]
+        )
+        total = _total(page, views[0])
+        key = "both" if total and levels else "whole" if total else "levels"
+        told += [texts.fill(f"lede.{key}", total=total, levels=levels)] if total or levels else []
     stated = list(page.provenances.values())
     if all(each.get("neighbors") in ("add_remove", "replace") and not objections(each) for each in stated):
         replaced = any(each["neighbors"] == "replace" for each in stated)
@@ -195,14 +191,29 @@ def _lede(page: Setting, views: Sequence[View]) -> str:
     return " ".join(told)
 
 
-def _facts(page: Setting, views: Sequence[View], *, downloads: bool) -> Markup:
+def _total(page: Setting, view: View) -> str:
+    """Say the total of a table's first column; empty if the table has none."""
+    if (root := view.root) is None:
+        return ""
+    texts, column = page.texts, view.columns[0]
+    digits = column.digits(np.array([root]))
+    value, error = column.value(root, digits), column.error(root, digits)
+    kind, name = "mean" if column.shown.name in view.means else "total", column.heading
+    if column.shown.name == "count" and not column.is_blank(root):
+        own = "count" if view.labels.has("count") else view.name
+        kind, name = "count", view.labels.inline(own) if own else texts["lede.records"]
+    key = f"lede.{kind}" if error else f"lede.{kind}.plain"
+    return texts.fill(key, name=isolated(name), value=value, error=error)
+
+
+def _facts(page: Setting, views: Sequence[View], ledger: Keeper | None, *, downloads: bool) -> Markup:
     """Say who is protected, what ± is, what was spent, and where the tables are."""
     texts, stated = page.texts, list(page.provenances.values())
     kinds = dict.fromkeys(column.error_kind for view in views for column in view.columns if column.error_kind)
     facts: dict[str, Child] = {
         "protected": _several([protected(each, texts) for each in stated]),
         "errors": _several(list(kinds)),
-        "loss": _losses(page),
+        "loss": losses_in_short(page, ledger),
         "download": _downloads(page) if downloads else None,
     }
     return element(
@@ -219,26 +230,6 @@ def _facts(page: Setting, views: Sequence[View], *, downloads: bool) -> Markup:
 def _several(facts: Sequence[str]) -> str:
     """Join facts, each once."""
     return "; ".join(dict.fromkeys(facts))
-
-
-def _losses(page: Setting) -> str:
-    """Say what each table spends, and of which account; of many tables, the protection says it."""
-    texts = page.texts
-    losses = [
-        (isolated(page.table_name(name)), _loss(each, texts)) for name, each in page.provenances.items()
-    ]
-    if len(losses) == 1:
-        return losses[0][1]
-    if len(losses) > _FEW:
-        return texts["fact.loss.below"]
-    return "; ".join(texts.fill("fact.loss.of", table=name, loss=loss) for name, loss in losses)
-
-
-def _loss(provenance: Mapping[str, Any], texts: Texts) -> str:
-    loss, charge = loss_in_signs(provenance, texts), account_of(provenance)
-    if charge is None:
-        return loss
-    return texts.fill("fact.account", loss=loss, account=isolated(charge.get("account")))
 
 
 def _downloads(page: Setting) -> list[Child]:

@@ -64,7 +64,7 @@ def test_a_page_of_means_shows_what_was_chosen(means):
     assert "they may be a single number" in text
     assert "first-order approximation" in text
     alone = text_of(means.dp.to_html(columns="age", max_rows=50))[1]
-    assert f"Age: {int(means.loc[0, 'age'])}" in alone and "over all." in alone and "in all." in text
+    assert f"Age: {int(means.loc[0, 'age'])}" in alone and "over all, by" in alone and "in all, by" in text
     assert any(row[4] == "–" for row in rows) and "too few records to distinguish it from noise" in text
     half = (means.loc[0, "upper"] - means.loc[0, "lower"]) / 2
     total = next(row for row in rows if row[0] == "Total")
