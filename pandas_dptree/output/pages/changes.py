@@ -22,8 +22,8 @@ __all__ = ["changes"]
 _CHANGES: Final = 60
 """The rows of changes that a section shows, unless its caller says otherwise."""
 
-_DRAWN: Final = 0.85
-"""The part of the intervals that have room on the scale; the others are not drawn."""
+_TYPICAL: Final = 0.75
+"""The part of the intervals that set the scale, which ends at most at twice their reach."""
 
 
 def changes(
@@ -116,10 +116,25 @@ def _changes_table(
 
 
 def _span(lower: FloatArray, upper: FloatArray) -> float:
-    """Return the end of a scale around 0, in per cent, on which most intervals have room."""
+    """Return the end of a scale around 0, in per cent, which few wide intervals do not stretch."""
     ends = np.fmax(np.abs(lower), np.abs(upper))
     ends = ends[np.isfinite(ends)]
-    return 10.0 * float(np.ceil(max(np.quantile(ends, _DRAWN) if len(ends) else 0.0, 10.0) / 10))
+    most = min(ends.max(), 2 * np.quantile(ends, _TYPICAL, method="lower")) if len(ends) else 0.0
+    return 10.0 * float(np.ceil(max(most, 10.0) / 10))
+
+
+def _line(percent: float, least: float, most: float, span: float) -> Markup:
+    """Draw a change and its interval from -`span` to `span`; arrows stand where it goes on beyond."""
+    if not least <= percent <= most:  # too few records to tell
+        return element("td")
+    value, lower, upper = (min(max((end + span) / (2 * span), 0.0), 1.0) for end in (percent, least, most))
+    arrows = [
+        element("i", sign, class_=side, aria_hidden="true")
+        for sign, side, cut in (("←", "lo", least < -span), ("→", "hi", most > span))
+        if cut
+    ]
+    class_ = "d" if -span <= percent <= span else "d off"
+    return element("td", arrows, class_=class_, style=f"--v:{value:.4g};--l:{lower:.4g};--u:{upper:.4g}")
 
 
 def _change_row(
@@ -140,9 +155,6 @@ def _change_row(
         for name in ("change", "lower", "upper", "percent", "percent_lower", "percent_upper")
     )
     beyond = bool(get["beyond_noise"][place])
-    drawn = -span <= least <= percent <= most <= span
-    ends = [(end + span) / (2 * span) for end in (percent, least, most)] if drawn else []
-    style = "--v:{:.4g};--l:{:.4g};--u:{:.4g}".format(*ends) if drawn else None
     interval = texts["numbers.interval"].format(
         lower=form.signed(least, digits[1]), upper=form.signed(most, digits[1])
     )
@@ -158,7 +170,7 @@ def _change_row(
         element("td", form.error(change, lower, upper, digits[0]), class_="e"),
         element("td", form.signed(percent, digits[1]) + " %" if percent == percent else "–", class_="gap"),
         element("td", interval if least == least else texts["change.few"], class_="e"),
-        element("td", class_="d" if drawn else None, style=style),
+        _line(percent, least, most, span),
         element("td", texts["change.yes" if beyond else "change.no"], class_="r s"),
         class_=" ".join(filter(None, classes)),
     )

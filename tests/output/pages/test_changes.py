@@ -2,9 +2,11 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree.output.pages.changes import _line, _span
 from tests.helpers_output import rows_of, text_of
 
 BY = ["region", "district"]
@@ -41,7 +43,7 @@ def test_changes_are_shown_row_by_row(releases):
     assert f"{stated['beyond_noise']} of the 44 changes" in text
     assert f"(Holm): {stated['beyond_noise_holm']}." in text
     for cell in tree.iter("td"):
-        if cell.get("class") == "d":
+        if (cell.get("class") or "").startswith("d"):
             value, lower, upper = (float(each.split(":")[1]) for each in cell.get("style").split(";"))
             assert 0 <= lower <= value <= upper <= 1
 
@@ -63,3 +65,15 @@ def test_heads_are_as_chosen_and_only_what_is_above_others_is_bold(visits, clini
     section = page[page.index("March</th>") :]
     rows = re.findall(r'<tr class="(\w+)', section[: section.index("</table>")])
     assert rows.count("t") == bold
+
+
+def test_one_wide_interval_does_not_stretch_the_scale_and_its_line_ends_in_an_arrow():
+    lower, upper = np.array([-9.0, -4, 3, -20, -95]), np.array([12.0, 5, 30, 18, 778])
+    assert _span(lower, upper) == 60  # twice 30, which three quarters keep within
+    assert _span(lower[:4], upper[:4]) == 30  # nothing is cut where all have room
+    assert _span(lower[:0], upper[:0]) == 10
+    inside, cut, off = _line(5, -9, 12, 60), _line(40, 20, 778, 60), _line(-90, -95, -50, 60)
+    assert "→" not in inside and "←" not in inside
+    assert "→" in cut and "←" not in cut and "--u:1" in cut and 'class="d"' in cut
+    assert "←" in off and "→" not in off and 'class="d off"' in off  # its dot has no place
+    assert _line(np.nan, np.nan, np.nan, 60) == "<td></td>"
