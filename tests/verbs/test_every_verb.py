@@ -277,7 +277,7 @@ def release_in_forks(verbs, file):
 
 
 def test_randomness_comes_from_one_place():
-    """Elsewhere there are fixed seeds for plans, samples, examples and simulations, names of tasks, and hashes.
+    """Elsewhere are fixed seeds for plans, samples, examples and simulations, names of tasks, and hashes.
 
     None of these sees records, or decides a result.
     """
