@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import groupby
 
@@ -22,6 +23,9 @@ __all__ = ["MAX_ROWS", "level_sections", "levels"]
 
 MAX_ROWS = 5_000
 """The rows that a page shows of a table, unless its caller says otherwise."""
+
+_MANY = 20
+"""The rows of a section that has its uncertain numbers counted."""
 
 _NAMED = 5
 """The names that a remark lists."""
@@ -77,6 +81,7 @@ def _section(
     rows = Rows(page, main, _columns(views, depth), level, groups)
     remarks = [
         _ended(page, main, depth),
+        _uncertain(page, main, rows.rows),
         texts["levels.bars"] if rows.has_bars else "",
         texts["levels.ends"] if rows.prints_ends() else "",
         *(texts[key] for key in rows.missing_numbers()),
@@ -88,6 +93,23 @@ def _section(
         )
     size = page.format.whole(len(rows.rows)) if groups else None
     return Section(heading, Markup((note(*remarks) or "") + rows.html()), size=size)
+
+
+def _uncertain(page: Setting, view: View, rows: Sequence[int]) -> str:
+    """Say how many of many rows are of the last two classes of reliability."""
+    column = view.columns[0]
+    if not column.graded or len(rows) < _MANY:
+        return ""
+    found = Counter(column.letter(row) for row in rows if column.style(row))
+    counts = [
+        page.texts.fill("levels.uncertain.class", n=page.format.whole(n), letter=letter)
+        for letter, n in sorted(found.items())
+    ]
+    if not counts:
+        return ""
+    return page.texts.fill(
+        "levels.uncertain", n=page.format.whole(len(rows)), counts=page.texts.joined(counts)
+    )
 
 
 def _left_out(page: Setting, view: View, lost: Sequence[Level]) -> Markup:

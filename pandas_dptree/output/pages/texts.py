@@ -138,6 +138,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "levels.ends": "Where an interval is not symmetric around the number, or was cut to what is possible, "
     "its ends are given instead of ±.",
     "levels.missing": "A dash stands where too few records were counted to tell a number from noise.",
+    "levels.uncertain": "Of {n} rows, {counts}: their numbers say little more than that they are small.",
+    "levels.uncertain.class": "{n} are of class {letter}",
     "levels.ended": "Without rows here: {names}.",
     "levels.others": "{first} and {n} others",
     "levels.others.one": "{first} and one other",

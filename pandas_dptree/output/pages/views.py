@@ -80,8 +80,6 @@ class Column:
         value, lower, upper = (float(each[row]) for each in (self.shown.numbers, self.lower, self.upper))
         if self.shows_ends or (self.is_blank(row) and lower == lower):
             return self.format.interval(lower, upper, digits)
-        if lower == upper and self.shown.error is not None and self.shown.error[row] > 0:
-            return self.format.interval(lower, upper, digits)  # cut to a point, but not exact
         return self.format.error(value, lower, upper, digits)
 
     def letter(self, row: int) -> str:
@@ -251,7 +249,18 @@ def _bounded(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(value: Shown) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval that ± describes."""
+    """Return the ends of the interval that ± describes.
+
+    One that was cut to a point would read as certainty. It is shown up, or from a number above 0 down, to
+    half of the longest interval of the same error: what holds more often than stated is no less true.
+    """
+    if value.interval is not None and value.error is not None:
+        lower, upper = value.interval
+        errors, alike = np.unique(value.error, return_inverse=True)
+        longest = np.zeros(len(errors))
+        np.fmax.at(longest, alike, (upper - lower) / 2)
+        further = np.where((lower == upper) & (value.error > 0), longest[alike], 0)
+        return lower - further * (lower > 0), upper + further * (lower <= 0)
     if value.interval is not None:
         return value.interval
     if value.error is None:

@@ -74,3 +74,20 @@ def test_classes_that_cannot_be_used():
 
 def test_icicles_have_the_limits_of_the_classes():
     assert [most for most, _ in STRENGTHS] == [*CLASSES["statcan"].values()]
+
+
+def test_an_interval_that_was_cut_to_a_point_does_not_read_as_certainty():
+    frame = table()
+    frame.loc[4, ["lower", "upper"]] = 0
+    tree, _ = text_of(dpt.page({"t": frame}, title="T").html)
+    assert {row[0]: row[2] for row in rows_of(tree) if row[0] == "d"} == {"d": "0 to 39"}
+
+
+def test_uncertain_numbers_of_many_are_counted():
+    many = pd.concat(
+        [table(), *[table()[1:].assign(place=lambda f, n=n: f["place"] + str(n)) for n in range(6)]]
+    )
+    released = many.reset_index(drop=True)
+    _, text = text_of(dpt.page({"t": released}, title="T").html)
+    assert "Of 28 rows, 14 are of class F: their numbers say little" in text
+    assert "of class F: their" not in shown()[2]
