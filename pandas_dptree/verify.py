@@ -345,6 +345,7 @@ class Quantity(NamedTuple):
     shown: str  # "values", "means" or "nothing"
     l1: int
     l2: int  # squared
+    linf: int
     moved: int  # the number of nodes of a level that one unit can change
 
     @property
@@ -379,10 +380,10 @@ def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
         low, high = part["quantity"]["low"], part["quantity"]["high"]
         k, most = part["max_contributions"], max(abs(low), abs(high))
         if plan["neighbors"] == "add_remove":
-            found.append(Quantity(name, part, shown, k * most, (k * most) ** 2, k))
+            found.append(Quantity(name, part, shown, k * most, (k * most) ** 2, k * most, k))
         else:
             l2 = k**2 * max((high - low) ** 2, 2 * most**2)
-            found.append(Quantity(name, part, shown, 2 * k * most, l2, 2 * k))
+            found.append(Quantity(name, part, shown, 2 * k * most, l2, k * max(high - low, most), 2 * k))
     return found
 
 
@@ -523,11 +524,15 @@ def decimal(value: Fraction | float) -> Decimal:
     return Decimal(Fraction(value).numerator) / Decimal(Fraction(value).denominator)
 
 
-def worst_moves(l1: int, l2: int) -> list[int]:
+def worst_moves(quantity: Quantity, laplace: bool) -> list[int]:
     """Return moves of single nodes that dominate every move of a level; none if they are not known.
 
-    One node can take it all if L1 = L2. Under replace, two nodes take half of it each if that is 1 or 2.
+    With Laplace noise each node moves as far as it can, until L1 is used up. With Gaussian noise one node can
+    take it all if L1 = L2. Under replace, two nodes take half of it each if that is 1 or 2.
     """
+    l1, l2, most = quantity.l1, quantity.l2, quantity.linf
+    if laplace:
+        return [min(most, l1 - taken) for taken in range(0, l1, most)]
     if l1**2 == l2:
         return [l1]
     return [l1 // 2] * 2 if l1**2 == 2 * l2 and l1 in (2, 4) else []
@@ -675,9 +680,9 @@ def level_delta(
 
     `fineness` is the step of the grid, relative to the standard deviation of one of the losses.
     """
-    moves = worst_moves(quantity.l1, quantity.l2)
+    moves = worst_moves(quantity, laplace)
     if laplace:
-        losses = [laplace_loss(scale, move) for scale in scales for move in moves or [quantity.l1]]
+        losses = [laplace_loss(scale, move) for scale in scales for move in moves]
         width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
         simulated = simulate([], 0, width)
     else:

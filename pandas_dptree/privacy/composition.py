@@ -72,13 +72,17 @@ def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sens
     differential privacy", 2015; Murtagh and Vadhan, "The complexity of computing the optimal composition of
     differential privacy", 2016). It is exactly 0 if the levels' epsilons add up to at most `epsilon`.
 
+    Of all moves of a level, delta is largest if as many nodes as possible move as far as possible, and one by
+    the rest: that is Lemma 4 of the documentation page.
+
     >>> laplace_delta(0.9, [2.0, 2.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     0.0368...
     """
     epsilon, scales = _checked(epsilon, noise_scales)
     if sum((sensitivity.l1 / Fraction(scale) for scale in scales.tolist()), Fraction()) <= Fraction(epsilon):
         return 0.0
-    shifts = _shifts(sensitivity) or (sensitivity.l1,)
+    n_nodes, rest = divmod(sensitivity.l1, sensitivity.linf)
+    shifts = [sensitivity.linf] * n_nodes + [rest] * (rest > 0)
     losses = [_laplace_loss(scale, shift) for scale in scales.tolist() for shift in shifts]
     width = math.sqrt(math.fsum(loss.values[0] ** 2 for loss in losses))
     return _delta(epsilon, losses, width, Smoothing(0.0, 0.0, 0.0))
@@ -216,7 +220,7 @@ def _gaussian_loss(scale: float, shift: int) -> _Loss:
 
 
 def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
-    """Return moves of single counts that together dominate any move of a level; empty if none are known.
+    """Return moves that dominate any of a level with Gaussian noise; empty if none are known.
 
     By Lemma 1 of the documentation page, a move by a vector is no worse than the move of one count by the
     vector's L1 norm. So n counts that move by s each are the worst case if every permitted vector can be
