@@ -1,8 +1,7 @@
-"""Simulated examples: visits to clinics and to web pages, and taxi trips. All of them are fictitious.
+"""Simulated examples, computed from seeds: visits to clinics and to web pages, and taxi trips.
 
-They are computed on each call from seeded random numbers, so that documentation and tests need no file and no
-network. They have the difficulties of real tables: units of very unequal sizes, units without visits,
-equal names in different places, paths that end early, and people with more than one row.
+All are fictitious, with the difficulties of real tables: units of very unequal sizes or without visits, equal
+names in different places, paths that end early, and people with more than one row.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Errors and warnings of this package, and safe quoting of arguments in their messages.
 
-Each error states the fact, names the argument or columns at fault, and ends in a hint that says what would
-work. The facts are attributes too, so that a program need not parse the text. No message contains anything
-computed from records. An argument may contain records by mistake, for example ``frame["person"]`` instead of
-``"person"``. So messages quote arguments only by `quote`, which quotes nothing but short literals.
+Each error states the fact, names the argument or columns at fault, ends in a hint, and has the facts as
+attributes. No message contains anything computed from records; an argument may be records by mistake, so it
+is quoted only by `quote`, which quotes nothing but short literals.
 """
 
 from __future__ import annotations
@@ -106,10 +105,9 @@ def naming(argument: str, example: str, value: object, otherwise: str | None = N
 def did_you_mean(missing: Iterable[object], known: Iterable[object], *, cutoff: float = 0.6) -> str:
     """Suggest public names similar to missing ones, as the beginning of a hint; empty if there are none.
 
-    A missing name may be a column of records that was passed by mistake, so a long list is not compared at
-    all. Names of columns are public, as part of the schema. But in a file that was read without its header,
-    they are the first record. So for columns of records `cutoff` is 1: only names are suggested that differ
-    in case and surrounding blanks, which reveals nothing beyond what was passed.
+    A missing name may be a whole column of records by mistake, so long lists are not compared. The names of
+    columns may be the first record of a file without a header: for them `cutoff` is 1, so only names that
+    differ in case and surrounding blanks are suggested, which reveals nothing beyond what was passed.
     """
     wanted = list(islice(missing, MOST_ENTRIES + 1))
     if len(wanted) > MOST_ENTRIES:
@@ -176,11 +174,10 @@ def _short_repr(plain: object) -> str:
 
 
 def visible(text: object, *, lines: bool = False) -> str:
-    """Escape what a terminal would obey or reorder, as ``repr`` does, for texts that are printed for people.
+    """Escape what a terminal would obey or reorder, as ``repr`` does; `lines` keeps line feeds.
 
-    Labels, notes and names of files may be chosen by others. An escape sequence in them could hide a line of
-    a report or forge one, and so could a carriage return, a line break or a change of direction. `lines` says
-    that the text has several lines: then line feeds are kept.
+    Others may have chosen the text, and an escape sequence, a carriage return, a line break or a change of
+    direction could hide a line of a report, or forge one.
     """
     kept = "\n" if lines else ""
     return "".join(

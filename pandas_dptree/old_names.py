@@ -16,7 +16,7 @@ OLD_NAMES: Final = {
     "dpt.released_domain": "counts.dp.domain()",
     "plan.shares": "plan.budget_shares",
 }
-"""New names by old ones, which begin with ``dpt.`` in the package, or as `with_old_names` was told."""
+"""New names by old ones, which begin with ``dpt.`` in the package, or as stated to `with_old_names`."""
 
 OLD_ARGUMENTS: Final = {
     "alpha": 'objective="worst"',

@@ -42,9 +42,9 @@ _EXAMPLES = {
 class Option(NamedTuple):
     """An option: its default and documentation, and how the shell takes it.
 
-    `values` are the possible values, `summary` is the first sentence of the documentation, and `details` are
-    the others. `with_private_keys` has other values and details for functions that take private keys. The
-    shell takes the option by its `flag`, and shows `metavar` and `help`, by default the summary.
+    `summary` is the first sentence of the documentation, `details` the others. `with_private_keys` has other
+    values and details for functions that take private keys. The shell has `flag`, `metavar` and `help` (the
+    summary).
     """
 
     default: Any

@@ -151,7 +151,7 @@ def clipped_runs_of(
     rng: np.random.Generator,
     window_noise: TruncatedLaplace | None = None,
 ) -> Levels:
-    """Run `clipped_counts` n times at once: it moves each node by itself, with its own noise."""
+    """Run `clipped_counts` n times at once: it moves each node separately, with its own noise."""
     estimates = runs_of(plan.thresholds, tree, leaves, n, rng)
     forest = copies(tree, n)
     stand_in = SimpleNamespace(

@@ -20,7 +20,7 @@ PLACES = pd.DataFrame(
 KEYS = ["state", "county"]
 
 
-def told(table):
+def stated_in(table):
     """What a table states of how it was made, without the digest of its values."""
     provenance = table.attrs["dp"]
     provenance = json.loads(provenance) if isinstance(provenance, str) else provenance
@@ -76,4 +76,4 @@ def rows_of(tree):
 
 def attrs_of(table):
     """The attributes of a released table or tree, without the digest of its values."""
-    return {**table.attrs, "dp": told(table)}
+    return {**table.attrs, "dp": stated_in(table)}

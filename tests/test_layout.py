@@ -29,7 +29,7 @@ TOPICS = {
     "ledger": ["crashes", "model"],
     "mechanisms/multiplicative": ["evidence", "privacy"],
     "output": ["in_browser"],
-    "output/derived": ["coverage"],
+    "output/derived": ["coverage", "exact_coverage"],
     "plans": [
         "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
         "private_keys_privacy", "typed_numbers",
@@ -62,9 +62,14 @@ def sources():
     }
 
 
+@cache
+def import_statements(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(tree, modules):
     """Each module of the package that a source imports from, with the name that it takes from there."""
-    for node in ast.walk(tree):
+    for node in import_statements(tree):
         if isinstance(node, ast.Import):
             yield from ((each.name, "") for each in node.names if each.name in modules)
         elif isinstance(node, ast.ImportFrom):
@@ -100,7 +105,7 @@ def private_names(module, tree, modules):
             yield f"{other}.{name}"
     bound = {
         each.asname or each.name: f"{node.module}.{each.name}"
-        for node in ast.walk(tree)
+        for node in import_statements(tree)
         if isinstance(node, ast.ImportFrom)
         for each in node.names
         if f"{node.module}.{each.name}" in modules

@@ -15,6 +15,7 @@ from pandas_dptree.output import files
 from pandas_dptree.output.derived import areas, changes, largest, proportions, reliability
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
+from pandas_dptree.output.html_page import returned_or_saved
 from pandas_dptree.output.pages.levels import MAX_ROWS
 from pandas_dptree.output.pages.page import PageOptions, page_of_one
 from pandas_dptree.output.pictures.released_plots import ReleasedPlots
@@ -198,7 +199,8 @@ class DataFrameAccessor:
             says whether rows were selected or values changed. Without it, the page says only that it is not
             the whole released table, if the digest that the table states tells so.
         **options
-            `date`, `publisher`, `notes`, `labels`, `language` and `interactive`, as in `pandas_dptree.page`.
+            `date`, `publisher`, `notes`, `labels`, `language`, `interactive`, `reliability` and `blank`, as
+            in `pandas_dptree.page`.
 
         Returns
         -------
@@ -227,10 +229,7 @@ class DataFrameAccessor:
             ledger=ledger,
             **options,
         )
-        if path is None:
-            return page.html
-        page.write(path)
-        return None
+        return returned_or_saved(page.html, path)
 
 
 def _looks_released(frame: pd.DataFrame) -> bool:

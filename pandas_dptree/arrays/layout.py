@@ -25,11 +25,10 @@ def lay_out_forest(
     columns: Mapping[Hashable, Sequence[npt.NDArray[Any]]],
     provenance: Mapping[str, Any],
 ) -> xr.DataTree:
-    """Make a tree of datasets from the columns of a forest of equal trees.
+    """Make a tree of datasets from the columns of a forest of equal trees, each planned by `plan`.
 
-    `plan` is that of one tree. Only the shape and the coordinates of `array` are read. `others` are the
-    dimensions that have a tree for each index. `columns` are from `columns_of`, for the forest (of one tree,
-    if there is no index).
+    Of `array`, only the shape and the coordinates are read. `others` are the dimensions with a tree for each
+    index; `columns` those of `columns_of` for the forest.
     """
     assert plan.domain is not None
     shape = [array.sizes[dim] for dim in others]

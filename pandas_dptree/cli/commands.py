@@ -18,6 +18,7 @@ import pandas as pd
 
 from pandas_dptree import verify
 from pandas_dptree.cli import demo, programmes
+from pandas_dptree.cli.arguments import options_of, values_of
 from pandas_dptree.cli.charging import print_charge, running_options, was_charged
 from pandas_dptree.cli.files import already_exists, check_out, holds, write, write_table
 from pandas_dptree.cli.parser import IN_PROGRAMMES, Run, parser_of
@@ -31,28 +32,19 @@ from pandas_dptree.errors import (
     LedgerError,
     did_you_mean,
     listed,
-    quote,
     visible,
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.private_keys import split_by
-from pandas_dptree.ingest.files.public_tables import read_known, read_places
+from pandas_dptree.ingest.files.public_tables import read_places
 from pandas_dptree.ingest.files.records import open_records, reported
-from pandas_dptree.mechanisms.additive import MECHANISMS
-from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
-from pandas_dptree.mechanisms.private_levels import PRIVATE_MECHANISMS
-from pandas_dptree.planning.private_split import PRIVATE_SPLITS
-from pandas_dptree.planning.split import SPLITS
-from pandas_dptree.planning.targets import Within, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.options import (
     COUNTS,
     JOINT,
-    OPTIONS,
     PLAN,
-    RUNNING,
     SUMS,
     Running,
     require_supported,
@@ -131,7 +123,7 @@ def _print_warning(
 def _print_message(message: Exception, arguments: argparse.Namespace) -> None:
     """Print an error or a warning of this package."""
     text = visible(in_shell_words(str(message), arguments), lines=True)
-    with suppress(OSError):  # nobody can be told
+    with suppress(OSError):  # standard error is closed
         print(f"dptree: {text}", file=sys.stderr)
 
 
@@ -153,11 +145,11 @@ def _counts(arguments: argparse.Namespace) -> int:
 
 
 def _sums(arguments: argparse.Namespace) -> int:
-    return _release_table(arguments, tables.tree_sums, SUMS, **_values(arguments))
+    return _release_table(arguments, tables.tree_sums, SUMS, **values_of(arguments))
 
 
 def _means(arguments: argparse.Namespace) -> int:
-    return _release_table(arguments, tables.tree_means, JOINT, **_values(arguments))
+    return _release_table(arguments, tables.tree_means, JOINT, **values_of(arguments))
 
 
 def _release_table(
@@ -168,7 +160,7 @@ def _release_table(
     All that is public is read before the records are opened.
     """
     running = _running(arguments)
-    options = {**values, **_options(arguments, names), **running}
+    options = {**values, **options_of(arguments, names), **running}
     options["domain"] = _domain(arguments, _public_levels(arguments))
     units = [arguments.privacy_unit] if isinstance(arguments.privacy_unit, str) else []
     columns = list(dict.fromkeys([*arguments.by, *units, *values.get("columns", ())]))
@@ -236,22 +228,6 @@ def _public_levels(arguments: argparse.Namespace) -> list[Any]:
     return list(arguments.by) if private is None else split_by(arguments.by, private)[0]
 
 
-def _check_private_choices(arguments: argparse.Namespace) -> None:
-    """Check that no mechanism or split for private keys is chosen without them."""
-    if getattr(arguments, "private_keys", None) is not None:
-        return
-    for name, value, only in (
-        ("mechanism", arguments.mechanism, set(PRIVATE_MECHANISMS) - set(MECHANISMS)),
-        ("split", arguments.split, set(PRIVATE_SPLITS) - set(SPLITS)),
-    ):
-        if value in only:
-            raise ArgumentError(
-                name,
-                f"is for private keys, and there are none: {value}.",
-                hint="name the columns whose keys nobody can list by --private-key, or choose another.",
-            )
-
-
 def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None:
     """Read the public keys of the columns `by`, and the structural zeros.
 
@@ -283,25 +259,12 @@ def _domain(arguments: argparse.Namespace, by: list[str]) -> Domain | str | None
     return Domain.from_frame(places, by=by, structural_zeros=arguments.structural_zeros)
 
 
-def _values(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the columns to add up, with their bounds."""
-    columns, bounds = arguments.column or [], arguments.bounds or []
-    if not columns or len(bounds) not in (1, len(columns)):
-        raise ArgumentError(
-            "bounds" if columns else "column",
-            "must be given once, or once for each column." if columns else "must be given.",
-            hint="for example --column cost --bounds 0 500.",
-        )
-    pairs = [tuple(each) for each in bounds] * (len(columns) if len(bounds) == 1 else 1)
-    return {"columns": columns, "bounds": dict(zip(columns, pairs, strict=True))}
-
-
 def _plan(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, ".json", force=arguments.force)
     values: dict[str, Any] = {"columns": []}
     if arguments.column is not None or arguments.bounds is not None:
-        values = _values(arguments)
-    options = _options(arguments, (*PLAN, "private_keys"))
+        values = values_of(arguments)
+    options = options_of(arguments, (*PLAN, "private_keys"))
     domain: Any = _domain(arguments, _public_levels(arguments))
     plan: Plan[Any]
     if len(values["columns"]) > 1 and arguments.private_keys is None:
@@ -395,67 +358,6 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(entries) < len(pairs):
         raise ValueError("an entry is given twice")
     return entries
-
-
-def _options(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
-    """Return the named options of a plan, read from the arguments."""
-    _check_private_choices(arguments)
-    given = vars(arguments)
-    options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
-    options |= _mechanism(arguments)
-    if "target" in options:
-        options["target"] = _targets(options["target"])
-    if "known" in options:
-        known = arguments.known
-        options["known"] = None if known is None else read_known(known, arguments.by)
-    return options
-
-
-def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the noise, or `Multiplicative`."""
-    alpha = getattr(arguments, "alpha", None)
-    if arguments.mechanism == "multiplicative":
-        if alpha is None:
-            raise ArgumentError(
-                "alpha", "must be given with --mechanism multiplicative.", hint="for example --alpha 0.25."
-            )
-        return {"mechanism": Multiplicative(alpha=alpha)}
-    if alpha is not None:
-        raise ArgumentError(
-            "alpha",
-            f"has no meaning with --mechanism {arguments.mechanism}.",
-            hint="add --mechanism multiplicative.",
-        )
-    return {"mechanism": arguments.mechanism}
-
-
-def _targets(given: list[str] | None) -> dict[Hashable, Any] | None:
-    """Parse repeated LEVEL=NUMBER arguments."""
-    if given is None:
-        return None
-    try:
-        pairs = [(level, _target(number)) for level, _, number in (each.rpartition("=") for each in given)]
-    except ValueError:
-        raise ArgumentError(
-            "target",
-            f"must be LEVEL=NUMBER, not {quote(given)}.",
-            hint="for example county=25 or county=50@95%.",
-        ) from None
-    if len(dict(pairs)) < len(pairs):
-        raise ArgumentError("target", f"names a level twice: {quote(given)}.", hint="give each level once.")
-    return dict(pairs)
-
-
-def _target(text: str) -> float | Within:
-    """Parse a standard error, or a half width and its confidence: 50@95% or 50@0.95."""
-    number, at, confidence = text.partition("@")
-    if not at:
-        return float(number)
-    share = float(confidence.removesuffix("%")) / (100 if confidence.endswith("%") else 1)
-    try:
-        return within(float(number), confidence=share)
-    except ArgumentError as error:
-        raise ValueError(error.fact) from None
 
 
 _COMMANDS: Mapping[str, Run] = {

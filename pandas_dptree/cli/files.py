@@ -14,7 +14,8 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, DPTreeError, visible
 from pandas_dptree.ingest.files.public_tables import checked_suffix
 from pandas_dptree.output.atomic_files import check_writable, write_whole
-from pandas_dptree.output.files import TableFile, check_packages, description_path, read_file, write_book
+from pandas_dptree.output.files import TableFile, check_packages, read_file, write_book
+from pandas_dptree.output.restored import description_path
 
 __all__ = ["already_exists", "check_out", "holds", "write", "write_table"]
 

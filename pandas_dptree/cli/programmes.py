@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pandas_dptree.cli.charging import SHELL_PHRASES
 from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import ArgumentError, visible
 from pandas_dptree.programmes.describing import described, refusal_of
@@ -56,7 +57,10 @@ def run(arguments: argparse.Namespace) -> int:
         checked: Iterable[Checked] = map(programme.check, periods)
         statuses = [act(each) for each in (checked if arguments.due else list(checked))]
     except ProgrammeError as error:
-        print(visible(error, lines=True), file=sys.stderr)
+        text = str(error)
+        for phrase, in_shell in SHELL_PHRASES.items():
+            text = text.replace(phrase.replace("dpt.", ""), in_shell)
+        print(visible(text, lines=True), file=sys.stderr)
         return Status.ARGUMENTS
     except ArgumentError as error:
         if error.argument not in ("period", "first"):

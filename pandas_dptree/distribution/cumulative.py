@@ -144,13 +144,10 @@ def padded_variances(
 ) -> npt.NDArray[Number]:
     """Compute the mean variances of cumulative sums on several padded trees of one depth, shape (n_trees,).
 
-    `leaves` has the number of leaves below a node of each level, padding included, and `precisions` one over
-    the noise variance of each level, both of shape (n_levels, n_trees). The leaves beyond the bins are known
-    to be empty. If `total_known`, the root's count is public, whatever its precision.
-
-    At most one node of each level is *cut*: it has both bins and padding. All others that have bins are whole
-    and equal, so sums over them are polynomials of their number. Only sums, products and quotients of the
-    precisions are used, so derivatives can be taken by complex steps.
+    `leaves` (below a node of each level, padding included) and `precisions` (one over the noise variance)
+    have shape (n_levels, n_trees). Leaves beyond the bins are known to be empty; the root's count is known if
+    `total_known`. At most one node of each level has both bins and padding, and the others with bins are
+    equal, so sums over them are polynomials of their number. Derivatives can be taken by complex steps.
     """
     absent = _Kind(*np.zeros((5, *precisions.shape[1:]), dtype=precisions.dtype))
     one = np.ones_like(absent.leaves)
@@ -168,11 +165,10 @@ def padded_variances(
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of nodes: sums over the leaves below one, each of shape (n_trees,).
+    """A kind of nodes, by sums over the leaves below one, each of shape (n_trees,); see the module docstring.
 
-    `leaves` is the number of bins, 0 for a node that does not exist. `variance` is that of the estimate from
-    the subtree alone. `factors`, `squares` and `residuals` are sums of a, a² and Var(R) over the cumulative
-    sums that end in the subtree; see the module docstring.
+    `leaves` is 0 for a node that does not exist, `variance` that of the estimate from the subtree; `factors`,
+    `squares` and `residuals` are sums of a, a² and Var(R) over the cumulative sums that end in it.
     """
 
     leaves: npt.NDArray[Any]

@@ -75,9 +75,9 @@ _CALIBRATIONS = 2  # for an (epsilon, delta), each followed by a descent
 class BinTree:
     """A uniform tree over bins, the shares of its levels in the budget, and its error in counts.
 
-    `branching` has the children per node, from the root down; their product is at least the number of bins,
-    and leaves beyond these are known to be empty. `shares` are those of the root, which may be 0, and each
-    level below it; their sum is 1. `error` is the square root of the mean variance of the cumulative sums.
+    `branching` has the children per node, root first; leaves beyond the bins are known to be empty. `shares`
+    are those of the root (which may be 0) and each level. `error` is the root of the mean variance of the
+    cumulative sums.
     """
 
     branching: Branching

@@ -117,11 +117,10 @@ class Strategies:
         return TreeStrategy(self.n_bins, noise, branching, tuple(scales[: len(shares)].tolist()), shares)
 
     def _is_noisy(self, noise: AdditiveNoise) -> bool:
-        """Check whether even a single count, with the whole loss, would get noise of scale 1 or more.
+        """Check whether a single count, with the whole loss, would get noise of scale 1 or more.
 
-        Then the noise of a sum is about as large as if it were continuous, and without a known total no tree
-        is better than a factorization by more than half a per cent. Smaller noise on integers almost
-        vanishes, and a tree of few levels is best.
+        Then no tree without a known total is better than a factorization by more than half a per cent; with
+        less noise, a tree of few levels is best.
         """
         return bool(noise.noise_scales(self.loss, self._sensitivity, np.ones(self.n_levels))[0] >= 1)
 

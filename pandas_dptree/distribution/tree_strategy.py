@@ -25,11 +25,10 @@ __all__ = ["TreeStrategy"]
 
 @dataclass(frozen=True)
 class TreeStrategy(Strategy):
-    """Counts of the nodes of a tree over the bins, combined by least squares.
+    """Counts of the nodes of a tree over the bins, combined by least squares; other leaves are empty.
 
-    `branching` has the children per node, from the root down. Leaves beyond the bins are known to be empty.
-    `noise_scales` are those of the root and each level below it; inf where nothing is measured. `shares` are
-    the parts of the budget that determine the scales; empty if the scales were given.
+    `noise_scales` are those of the root and each level of the `branching`, inf where nothing is measured;
+    `shares` are the parts of the budget that determine them, empty if the scales were given.
     """
 
     n_bins: int

@@ -1,12 +1,9 @@
 """Non-negative estimates that shrink small counts as far as the noisy counts of their level suggest.
 
-Going down the tree, each family of children is fitted to its parent's total, as in `nonnegative`. There a
-surplus is subtracted from all members equally, as far as they have it, so that in a family of mostly empty
-members the few large ones pay for the noise of all. Here a prior allows that a member is empty: small noisy
-counts fall to almost nothing, and large ones keep nearly all that they have. How far is estimated for each
-level. Where the prior does not help, the level is projected as there.
-
-Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+As in `nonnegative`, each family of children is fitted to its parent's total, from the top down; but a prior,
+estimated for each level, allows that a member is empty, so that few large members do not pay for the noise of
+many empty ones. Where the prior does not help, the level is projected as there. All of it is post-processing
+of noisy numbers, free of privacy cost.
 """
 
 from __future__ import annotations
@@ -165,8 +162,8 @@ def _risk(families: _Families, fitted: FloatArray, spread: FloatArray) -> float:
 def _projected_spread(families: _Families, projected: FloatArray) -> FloatArray:
     """Return the variances of projected members for `_risk`: all or nothing, with a ramp between.
 
-    Stein's estimate is for normal noise. Under Laplace noise it underestimates the risk at a kink, so this
-    one is spread over a standard deviation on either side.
+    The ramp is a standard deviation on either side, since Stein's estimate underestimates the risk of Laplace
+    noise at a kink.
     """
     stays = projected > 0
     taken = families.sum(np.where(stays, families.estimates - projected, 0.0))
@@ -202,10 +199,9 @@ def _tilted(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the families' prices, the means that add up at them, and the variances of these posteriors.
 
-    The sum S of a family falls with its price at the rate of the variances: dS/dθ = -ΣD. The price is found
-    by Newton's method, for log S where S is too large: far out, S falls like 1/θ². Steps that leave the
-    bracket are replaced by bisection. The last one is taken along the tangent, so that equal members stay
-    equal.
+    The prices are found by Newton's method, with dS/dθ = -ΣD for the sum S of a family (for log S where S is
+    too large), and by bisection where a step leaves the bracket. The last step is along the tangent, so that
+    equal members stay equal.
     """
     totals, deviations = families.totals, np.sqrt(families.variances)
     low, high = np.full(prices.shape, -np.inf), np.full(prices.shape, np.inf)

@@ -1,11 +1,7 @@
-"""Confidence intervals for counts, from the known distribution of the noise.
+"""Confidence intervals for counts, from the known distribution of the noise: post-processing, without cost.
 
-The error of a least-squares estimate is a weighted sum of independent noises, one for each measurement. Its
-variance and its fourth cumulant follow exactly from the tree. Its quantiles are those of a distribution with
-the same variance and fourth cumulant, widened where the noise is so small that its steps of one count show.
-
-Everything here is a function of noisy numbers, of the tree and of the noise, which are public:
-post-processing, free of privacy cost.
+An error of least squares is a weighted sum of independent noises; its quantiles are those of a distribution
+with the same variance and fourth cumulant, widened where the steps of one count show.
 """
 
 from __future__ import annotations
@@ -138,11 +134,9 @@ def intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return an interval around each estimate of a level, within what is publicly known.
 
-    A truth between `least` and `most` is in the interval that is cut to them whenever it was in the whole
-    one, and a whole number stays inside when both ends move inwards to whole numbers. So neither costs any
-    confidence. An interval outside of the bounds becomes the nearer of the two; one without a whole number is
-    widened to the two around it; and all are widened to contain the numbers that a table shows in place of
-    the unbiased estimates.
+    Cut to `least` and `most`, and then inwards to whole numbers, it holds the truth whenever it did before,
+    so no confidence is lost. One outside of the bounds becomes the nearer of them, one without a whole number
+    is widened to the two around it, and all contain the numbers that a table shows.
     """
     lower = np.clip(estimates - half_widths, least, most)
     upper = np.clip(estimates + half_widths, least, most)
@@ -182,9 +176,8 @@ def _standard_half_widths(confidence: float) -> FloatArray:
 def _gamma(shapes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return points and masses that represent gamma distributions of mean 1.
 
-    As a function of the logarithm, the density decays so fast to the right that the trapezoidal rule is exact
-    to many digits. To the left it does so for large shapes; for small ones the omitted part lies so near 0
-    that it does not matter.
+    By the logarithm, the density decays so fast that the trapezoidal rule is exact to many digits; to the
+    left of small shapes, what is omitted lies so near 0 that it does not matter.
     """
     from scipy.special import gammaln  # costs a tenth of a second to import
 

@@ -1,10 +1,7 @@
 r"""Joint cumulants of the least-squares estimates of each node and of an ancestor, in O(n).
 
-The errors of the estimates of one tree depend on each other: a node's and its parent's, of which the
-proportion is wanted, have measurements in common. Every error is a weighted sum of independent ones, so the
-joint cumulants of two are sums over the measurements, of products of powers of their coefficients.
-
-Everything here is a function of the tree and of the noise, which are public.
+All are sums over the measurements, of products of powers of their weights, which follow from the tree and the
+noise: public.
 """
 
 from __future__ import annotations

@@ -48,12 +48,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """Variances of the estimates of the two passes: one array per level, folded where nodes agree.
+    """Variances of the two passes, folded where nodes agree: of a measurement, of subtrees, of the estimates.
 
-    `noise` is that of a node's own measurement: inf where there is none, 0 where its value is known. `own` is
-    the weight of that measurement in the estimate from the node's subtree, of the variance `subtree`.
-    `children` is the variance of the sum of the children's subtree estimates, and `final` that of the
-    least-squares estimate from all measurements.
+    `noise` is inf where there is no measurement, 0 where the value is known; `own` its weight in the estimate
+    from the subtree, of the variance `subtree`; `children` that of the sum of the children's subtree
+    estimates; `final` that of the least-squares estimate.
     """
 
     noise: tuple[FloatArray, ...]

@@ -122,7 +122,7 @@ def consistent_cdf(noisy: npt.ArrayLike, total: int, norm: Norm = "squared") -> 
 
 
 def consistent_cdfs(noisy: npt.NDArray[np.float64], totals: IntArray) -> IntArray:
-    """Correct many rows of cumulative counts at once, each by itself as `consistent_cdf` does, by squares."""
+    """Correct many rows of cumulative counts at once, each as by `consistent_cdf` with squares."""
     found = np.empty(noisy.shape, dtype=np.int64)
     found[:, -1] = totals
     free = _checked_numbers(noisy.ravel()).reshape(noisy.shape)[:, :-1]
@@ -144,8 +144,8 @@ def consistent_cdfs(noisy: npt.NDArray[np.float64], totals: IntArray) -> IntArra
 def _reached(rows: Values, unit: int, digits: int, limit: int | None) -> IntArray:
     """Find the best non-decreasing whole numbers of `digits` binary digits in each row, highest digit first.
 
-    `rows` holds 2·y in units of 1/`unit`. A run is a stretch of bins of a row that still have the same value.
-    A run of one bin needs no further cuts: it takes the whole number nearest to its y.
+    `rows` holds 2·y in units of 1/`unit`. A run is a stretch of bins with the same value so far; one of a
+    single bin takes the number nearest to its y.
     """
     twice, bins = rows.ravel(), np.arange(rows.size)
     reached: IntArray = np.clip((twice + unit) // (2 * unit), 0, (1 << digits) - 1).astype(np.int64)

@@ -1,11 +1,8 @@
 """Non-negative estimates that keep their totals.
 
-Going down the tree, each family of children is projected onto its parent's total. The levels above stay as
-unbiased as least squares leaves them. Below, the many empty cells lose the noise that a table of small
-negative and positive counts would show. Known values stay as they are, and no node falls below its known
-lower bound.
-
-Everything here is a function of noisy numbers and of the tree: post-processing, free of privacy cost.
+From the top down, each family of children is projected onto its parent's total, so the levels above stay as
+unbiased as least squares leaves them. Known values stay as they are, and no node falls below its known lower
+bound. All of it is post-processing of noisy numbers, free of privacy cost.
 """
 
 from __future__ import annotations
@@ -81,10 +78,9 @@ def nonnegative_totals(
 def least_values(
     tree: Tree, measurements: Measurements, variances: Variances, *, least: Bounds | None = None
 ) -> list[FloatArray]:
-    """Return the least that each node can hold: its known value, or else what its bound or children require.
+    """Return the least that each node can hold, by its known value (variance 0), its bound or its children.
 
-    Measurements of variance 0 are known. A node may be given a smaller bound than its children. The result is
-    0 where nothing at or below a node is known.
+    It is 0 where nothing at or below a node is known. A node may be given a smaller bound than its children.
     """
     check_measurements(tree, measurements, variances)
     if least is not None:
@@ -172,11 +168,10 @@ def _project(
 
 
 def order_within(family: IntArray, keys: FloatArray) -> IntArray:
-    """Return the order of the members of each family by their keys.
+    """Return the order of the members by `family`, which never falls, and by their keys within it.
 
-    `family` is the family of each member, never falling. Blocks of whole families, small enough for the
-    processor's cache, are sorted in two steps: an indirect sort by the keys, then a direct one by family and
-    rank.
+    Blocks of whole families, small enough for the processor's cache, are sorted by the keys, then by family
+    and rank.
     """
     order = np.empty(len(keys), dtype=np.int64)
     starts = np.searchsorted(family, family[_BLOCK::_BLOCK])
@@ -190,11 +185,10 @@ def order_within(family: IntArray, keys: FloatArray) -> IntArray:
 
 
 def running_sum(values: FloatArray, start: IntArray, counts: IntArray) -> FloatArray:
-    """Return cumulative sums that restart in each family.
+    """Return cumulative sums that restart at each `start` of a family, of `counts` members each.
 
-    `start` has the first position of each family, and `counts` its size, at least one. The sum of the family
-    before is subtracted from the first value of each, so the sums stay as small as their families, and as
-    exact; the remaining rounding error is subtracted at the end.
+    The sum of the family before is subtracted from the first value of each, so sums stay as exact as their
+    families are small; the remaining rounding error is subtracted at the end.
     """
     steps = values.copy()
     steps[start[1:]] -= np.add.reduceat(values, start)[:-1]

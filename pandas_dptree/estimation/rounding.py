@@ -26,14 +26,10 @@ def round_to_whole(
 ) -> list[IntArray]:
     """Round a consistent table, also of negative numbers, to whole numbers that add up at every level.
 
-    From the top down: the root is rounded to the nearest whole number, each child starts at its floor, and
-    the rest of the family's total goes to the members with the largest fractions, one each, with random ties.
-    So every node ends at the floor or the ceiling of its estimate, and zeros stay zero. Estimates that are
-    whole up to rounding error end at that whole number: known counts are kept, and so are whole bounds.
-
-    The estimates are first put on a grid of 2**-40 (coarser only if their absolute values add up to more than
-    2**21) and rolled up in whole numbers. Floors and fractions then add up without rounding error, and a
-    family never lacks fewer than none or more than it has fractions.
+    From the top down, each child starts at its floor, and the rest of the family's total goes to the members
+    with the largest fractions, one each, with random ties; so zeros and known whole numbers stay. On a grid
+    of 2**-40 (coarser only if the absolute values add up to more than 2**21), floors and fractions add up
+    without rounding error, so a family never lacks fewer than none or more than it has fractions.
     """
     bits = max(0, min(_GRID_BITS, 61 - math.ceil(math.log2(np.abs(leaf_estimates).sum() + 1))))
     grid = np.ldexp(leaf_estimates, bits)

@@ -1,10 +1,8 @@
 """Estimates for the released nodes of an implicit tree, or of a hierarchy with private keys.
 
-What a node holds beyond its released children is its *remainder*. Nothing is measured of it; it is only known
-to be non-negative. Noise that stays within a radius R bounds every count: with certainty if it is truncated
-there, otherwise with the probability that all noise stays within it.
-
-Everything here is a function of noisy numbers and of public facts: post-processing, free of privacy cost.
+What a node holds beyond its released children, its *remainder*, is only known to be non-negative; noise
+within a radius R bounds every count, with certainty if it is truncated there. All of it is post-processing of
+noisy numbers, free of privacy cost.
 """
 
 from __future__ import annotations
@@ -30,13 +28,11 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseLevel:
-    """The nodes of one level that a table shows.
+    """The nodes of one level that a table shows, with the position of each one's `parent`, never falling.
 
-    `parent` is the position of each node's parent on the level above, never falling. Nodes that are not
-    `measured` have no noisy count: they are shown as ancestors, and were found to have at most R, the
-    `radius` of the noise. The root and the deepest nodes are measured. A node is `complete` if all children
-    that it can have are shown, so that nothing remains. `least` is the fewest records that each node holds: 1
-    if only nodes that hold some can be shown.
+    Nodes that are not `measured` are shown as ancestors, and hold at most the `radius` R of the noise; the
+    root and the deepest are measured. A node is `complete` if all children that it can have are shown.
+    `least` is 1 if only nodes that hold a record can be shown.
     """
 
     parent: IntArray
@@ -49,11 +45,10 @@ class SparseLevel:
 
 
 def count_bounds(levels: Sequence[SparseLevel]) -> tuple[list[IntArray], list[IntArray]]:
-    """Return lower and upper bounds on the true counts of the nodes, one array per level.
+    """Return lower and upper bounds on the true counts of the nodes, if all noise is within its radius R.
 
-    They hold if all noise is within the radius of its level. A measured node is within R of its noisy count,
-    any other holds at most 2R. A node holds no less than its children together, and a child no more than its
-    parent without the other children.
+    A measured node is within R of its noisy count, any other holds at most 2R; a node holds no less than its
+    children together, and a child no more than its parent without the others.
     """
     lower: list[IntArray] = []
     children = np.zeros(1, dtype=np.int64)  # the least that the children of each node hold

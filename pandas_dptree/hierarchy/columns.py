@@ -233,11 +233,9 @@ def categories_of(column: pd.Series) -> pd.Series:
 
 
 def decoded(column: pd.Series) -> pd.Series:
-    """Decode a column that stores its values encoded: sparse, or in an encoding of Arrow.
+    """Decode a column that is stored sparse or in an encoding of Arrow, which few functions compare or group.
 
-    An Arrow dictionary may hold values that do not occur, and each chunk has its own. Most functions cannot
-    compare or group views, runs and half floats. The resulting type depends on the type of the column alone.
-    The index may be lost.
+    The resulting type depends on the type of the column alone. The index may be lost.
     """
     if isinstance(column.dtype, pd.SparseDtype):
         return pd.Series(column.array.to_dense())

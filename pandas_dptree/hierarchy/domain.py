@@ -1,7 +1,7 @@
 """Names and labels on a tree: the public list of all keys that a table may show.
 
-The domain is public. It comes from the caller, is sorted as ``DataFrame.groupby`` would sort it, and does not
-depend on the records. Records are looked up in it, never the other way round.
+It comes from the caller, sorted as by ``DataFrame.groupby``; records are looked up in it, never the other way
+round.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Hash tables of public whole numbers and texts, in plain arrays of numpy.
+"""Hash tables of public whole numbers and texts, in plain arrays of numpy, where equality alone decides.
 
-Whatever the hash, a label is found only if it is equal. How long a search takes depends on the labels and on
-the value that is looked up, not on other values. Nobody can choose labels that take long to find: each
-table has a hash of its own.
+The time of a search depends on the labels and the value looked up alone; each table has a hash of its own.
 """
 
 from __future__ import annotations

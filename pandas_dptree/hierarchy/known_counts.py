@@ -1,7 +1,6 @@
-"""Counts that are already public: exact counts, lower bounds and structural zeros.
+"""Counts that are already public, and need no noise: exact counts, lower bounds and structural zeros.
 
-Examples are a published total, an empty district, or a school with at least one pupil. Public counts need no
-noise. They come from the caller, never from the records.
+They come from the caller, never from the records: a published total, or a school with at least one pupil.
 """
 
 from __future__ import annotations

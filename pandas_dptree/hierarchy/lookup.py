@@ -1,8 +1,6 @@
-"""Tables of public labels, in which the keys of many records are found at once.
+"""Tables of public labels, in which the keys of many records are found as by `values.located`.
 
-They give the answers of `values.located`, and are made once for all batches of the records. Whole numbers,
-floats and the texts of Arrow are looked up in plain arrays, mostly outside Python's lock, so that threads may
-read batches side by side. All other values are compared by their canonical forms.
+Numbers and texts of Arrow are looked up in plain arrays, mostly outside Python's lock, others by their forms.
 """
 
 from __future__ import annotations
@@ -39,9 +37,7 @@ _FIRST_PART = 8
 
 
 class Lookup:
-    """The public labels of a key, by their distinct canonical forms, in which the keys of records are found.
-
-    Its tables are made when they are first needed, and left out when it is sent to another process.
+    """The public labels of a key, by their distinct canonical forms; its tables are made when first needed.
 
     >>> Lookup(["a", "b", 3]).codes(pd.Series(["b", 3.0, None, "c"], dtype=object)).tolist()
     [1, 2, -1, -2]

@@ -34,9 +34,8 @@ class Level(NamedTuple):
 class Paths:
     """Paths of codes, given a level at a time from the coarsest.
 
-    The codes of a path are the digits of one number, so that sorting the numbers sorts the paths, and no
-    other array of the length of the leaves is needed. Where so many levels do not fit into a number, the
-    digits so far are replaced by their rank.
+    The codes are the digits of one number, replaced by its rank where it grows too large, so that sorting the
+    numbers sorts the paths.
     """
 
     def __init__(self) -> None:

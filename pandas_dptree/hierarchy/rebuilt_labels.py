@@ -1,10 +1,7 @@
 """Labels of released keys, made afresh from their canonical forms.
 
-If nobody lists the keys of a column, its released labels must not be taken from that column. Its categories
-and its Arrow dictionary contain keys that are not released, the width of its texts depends on them, and other
-records decide whether a key is 1 or 1.0. So each label is rebuilt from its form alone, and the type of the
-labels follows from the released forms. That of the column does not even enter if there are none: one record
-that is missing can turn booleans into objects.
+The categories, dictionary, width and type of a private column depend on records that are not released; so
+each label is rebuilt from its form alone, and their type follows from the released forms.
 """
 
 from __future__ import annotations

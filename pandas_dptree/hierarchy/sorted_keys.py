@@ -1,8 +1,4 @@
-"""Keys of a column of a public table, numbered in order.
-
-A table may have tens of millions of labels, most of them different. Whole numbers and text are therefore
-sorted in arrays, and their canonical forms stay there.
-"""
+"""Keys of a column of a public table, numbered in order: tens of millions of numbers or texts in arrays."""
 
 from __future__ import annotations
 

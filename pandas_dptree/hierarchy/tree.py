@@ -1,12 +1,9 @@
 """The shape of a hierarchy: numbers of children, without labels.
 
-A tree is stored level by level, from the root at level 0 to the leaves at level ``depth``. The children of a
-node are adjacent, in the order of their parents. So the number of children of each node defines the shape,
-and every operation is one vectorised step per level.
-
-*Level values* are arrays with one entry per node of a level. If all nodes of a level agree, the array may
-have length one (it is *folded*); so may the child counts of a level. Numpy's broadcasting does the rest, and
-a regular tree of any size costs no more than its number of levels.
+A tree is stored level by level, root first, the children of a node adjacent and in the order of their
+parents, so every operation is one vectorised step per level. *Level values* have one entry per node of a
+level, or a single one if all nodes agree (the array is *folded*, as child counts may be). So a regular tree
+of any size costs no more than its number of levels.
 """
 
 from __future__ import annotations

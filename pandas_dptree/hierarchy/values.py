@@ -1,11 +1,10 @@
 """Equality of keys, whatever library and type they come in.
 
-Each value has a *canonical form* that depends on that value alone, never on the column around it. Two values
-are the same key if their forms are equal. Text and numbers are their own forms; all others are tuples that
-begin with their kind. Numbers are equal by value across types, a date equals its midnight, a time is stored
-in nanoseconds, and True does not equal 1. Equality of these forms is an equivalence relation (Python's own is
-not), and the forms can be ordered. Values of any other type, such as decimals, bytes or tuples, are
-*unknown*: they equal no label.
+Each value has a *canonical form* that depends on that value alone, and values with equal forms are the same
+key. Text and numbers are their own forms; all others are tuples that begin with their kind. Numbers are equal
+by value across types, a date equals its midnight, times are in nanoseconds, and True does not equal 1: an
+equivalence relation (Python's own is not), with an order. Values of any other type, such as decimals, bytes
+or tuples, are *unknown*: they equal no label.
 """
 
 from __future__ import annotations

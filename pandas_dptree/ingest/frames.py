@@ -32,9 +32,8 @@ _RECORDS_ARGUMENTS = ("frame", "records")
 class Records:
     """Some columns of a frame, opened once. Frames are read only by this class, other columns never.
 
-    Nothing is read before a batch is requested. Reading may fail, and errors may quote values: request
-    batches within `discreetly`. `cluster` is a frame of dask or Spark with these columns alone, for
-    `ingest.workers`, and None for other engines.
+    Nothing is read before a batch is requested; since errors may quote values, request batches within
+    `discreetly`. `cluster` is a frame of dask or Spark with these columns alone, for `ingest.workers`.
     """
 
     def __init__(self, frame: Any, columns: Sequence[Hashable]) -> None:
@@ -93,7 +92,7 @@ def _checked(frame: Any, columns: Sequence[Hashable], argument: str, *, public: 
     """Open a frame, and check its columns as `check_columns` does."""
     source = _opened(frame, argument)
     present = _planned(source.names, argument)
-    hint = "check the spelling; the names of its columns are listed by frame.columns."
+    hint = "compare the spelling with the names of its columns."
     if isinstance(frame, pd.DataFrame) and frame.columns.nlevels > 1:
         hint = f"name each column by its whole tuple, such as {quote(present[:1])}."
     missing = [name for name in columns if name not in present]

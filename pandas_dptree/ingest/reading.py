@@ -1,12 +1,9 @@
 """Read records batch by batch and count them as a verb does. Secret: nothing here may leave the package.
 
-The records are read exactly once. Each batch is read in a thread, by the functions of the verb, and counted
-at once if each record is a unit of its own. Otherwise its rows are dealt into buckets by a keyed hash of
-their units, then bounded and counted bucket by bucket. On a cluster, workers do the same to partitions in
-place of batches, and this process gets only what they counted.
-
-What is counted does not depend on the sizes of batches and buckets, nor on their order: see `tallies` and
-`contribution_bounding`.
+The records are read exactly once, each batch in a thread, and counted at once if each record is a unit of its
+own; otherwise rows are dealt into buckets by a keyed hash of their units, then bounded and counted bucket by
+bucket. On a cluster, workers do the same to partitions. What is counted depends neither on the sizes of
+batches and buckets nor on their order: see `tallies` and `contribution_bounding`.
 """
 
 from __future__ import annotations

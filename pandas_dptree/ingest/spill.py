@@ -48,8 +48,7 @@ class Packet(NamedTuple):
 class Buckets:
     """Packets of rows, added in any order and read bucket by bucket.
 
-    It fails at once without a folder for temporary files, which few rows do not need: how many there are must
-    not decide whether they can be counted.
+    It fails at once without a folder for temporary files: how many rows there are must not decide that.
     """
 
     def __init__(self, n_buckets: int, folder: str | os.PathLike[str] | None = None) -> None:

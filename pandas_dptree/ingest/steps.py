@@ -1,7 +1,6 @@
 """The steps of reading records, in this process and on workers. Secret: nothing here may leave the package.
 
-A batch is counted; or its rows are dealt into buckets, and each bucket is bounded and counted. What passes
-between the processes of a cluster is bytes: rows of a bucket, and what was counted.
+Only bytes pass between the processes of a cluster: rows of a bucket, and what was counted.
 """
 
 from __future__ import annotations

@@ -127,8 +127,7 @@ class CellSums(NamedTuple):
 class CellTally(Tally[CellSums]):
     """Adds up quantities in numbered cells. Subclasses read the cell of each record.
 
-    Integers are added, so the sums are exact and do not depend on the order of the records, as long as there
-    are fewer than 2**32 (a record adds at most 2**31).
+    Sums of integers are exact, whatever the order, below 2**32 records (each adds at most 2**31).
     """
 
     @property

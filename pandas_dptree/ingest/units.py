@@ -299,7 +299,7 @@ def _of_texts(kind: int, texts: ByteStrings) -> Iterator[tuple[IntArray, Units]]
 
 
 def form_hashes(forms: Sequence[Hashable]) -> UIntArray:
-    """Hash canonical forms, shape (len(forms),), each by itself and always in the same way."""
+    """Hash canonical forms, shape (len(forms),), each separately and always in the same way."""
     hashes = np.zeros(len(forms), dtype=np.uint64)
     for places, units in _of_forms(forms):
         hashes[places] = units.hashes(np.zeros(2, dtype=np.uint64))

@@ -24,7 +24,7 @@ from pandas_dptree.ledger.tables import keeps_tables, kept_output
 from pandas_dptree.ledger.transactions import terms_of
 from pandas_dptree.ledger.verification import verified
 from pandas_dptree.output.derived.estimates import with_linear
-from pandas_dptree.output.html_page import write_page
+from pandas_dptree.output.html_page import returned_or_saved
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
@@ -462,12 +462,9 @@ class Ledger:
         """
         with self._store.reading() as connection:
             page = ledger_page(connection, title=title, name=self._store.path.name)
-        if path is None:
-            return page
-        if self._store.is_file(path):
+        if path is not None and self._store.is_file(path):
             raise ArgumentError("path", "is the ledger itself.", hint='for example "ledger.html".')
-        write_page(page, path)
-        return None
+        return returned_or_saved(page, path)
 
     def close(self) -> None:
         """Close the file. It is opened again when the ledger or one of its accounts is used."""

@@ -320,9 +320,9 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3
 def _connect(path: Path) -> tuple[sqlite3.Connection, bool]:
     """Open an existing ledger; return whether it can only be read.
 
-    A folder that cannot be written has no room for SQLite's shared memory. If nobody can be writing either,
-    as there is no write-ahead log, the file is read as it is. So it is for whoever may not write to the file:
-    SQLite's files beside it would belong to them, and keep out those who may.
+    Without a write-ahead log, it is read as it is by whoever may not write to the folder (SQLite's shared
+    memory goes there) or the file (SQLite's files beside it would belong to them, and keep out those who
+    may).
     """
     _check_file(path)
     if not os.access(path, os.W_OK) and not os.path.exists(f"{path}-wal"):
@@ -357,11 +357,8 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
 def _check_file(path: Path) -> None:
     """Check that a file is a ledger, without writing to it or its neighbours.
 
-    SQLite itself must read the header: if the file is open in this process already, closing any other
-    descriptor of it would release the locks of that connection.
-
-    While another process merges the write-ahead log, or if it ended in the middle, the file alone is between
-    two states, and SQLite calls it malformed. Together with the log it is whole. Then `_connect` decides.
+    SQLite itself must read the header: closing another descriptor of the file would release the locks of this
+    process. A file that it calls malformed may be whole with its write-ahead log; then `_connect` decides.
     """
     try:
         is_file = path.is_file()

@@ -1,8 +1,7 @@
 """The released tables that a ledger keeps: in its file, or beside it if they are large.
 
-What is kept follows from the released table alone. The entry of a table has no time, and a file beside the
-ledger has that of the request, since running times depend on records. The order of entries shows which of
-several releases that ran at the same time ended first.
+What is kept follows from the released table alone: it has no time but that of the request, since running
+times depend on records. The order of entries shows which of several releases at the same time ended first.
 """
 
 from __future__ import annotations

@@ -137,9 +137,8 @@ def prepared(
 ) -> list[Prepared]:
     """Find out what the requests take, in order and each after the others; or raise a LedgerError.
 
-    `allow_repeat` holds for all of them, or for those of the names that it has.
-
-    It only reads, so within a transaction the result remains true until `commit`.
+    `allow_repeat` holds for all of them, or for those of its names. The result remains true within the
+    transaction.
     """
     terms: dict[str, Terms] = {}
     spent: dict[str, dict[str, Amount]] = {}

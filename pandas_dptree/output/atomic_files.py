@@ -28,11 +28,10 @@ def write_whole(path: Path, fill: Callable[[Path], object], *, replace: bool = T
 
 
 def write_together(files: Mapping[Path, Callable[[Path], object]], *, replace: bool = True) -> None:
-    """Write several files that belong together: all of them, or none.
+    """Write several files that belong together, as by `write_whole`: all of them, or none.
 
-    Each is filled as by `write_whole`. They are moved into place in order, the last one being the one that
-    gives the others a meaning. If a move fails, the files before it are removed again, unless they replaced
-    others: then these are lost.
+    They are moved into place in order, the one that gives the others a meaning last. If a move fails, those
+    before it are removed again; what they replaced is lost.
     """
     with contextlib.ExitStack() as scratch, contextlib.ExitStack() as undo:
         moves = []

@@ -1,8 +1,7 @@
 """The text of CSV files in which an empty text differs from a missing value.
 
-A missing value is an empty field, and an empty text is a quoted one, ``""``. Most programs treat the two
-alike. Other fields are quoted only if they hold a comma, a quote or a line break. Lines end in a line feed.
-The first line names the columns.
+A missing value is an empty field, an empty text ``""``; other fields are quoted only if they hold a comma, a
+quote or a line break. Lines end in a line feed, and the first names the columns.
 """
 
 from __future__ import annotations

@@ -83,10 +83,9 @@ def release_tree(
 ) -> xr.DataTree:
     """Make a tree of one dataset per level, whose shape depends on the domain and the coordinates alone.
 
-    The nodes of a level lie along a dimension named like the level, with the keys as coordinates; those of a
-    quadtree that is the whole domain lie along y and x, at the `centres` of its squares. `values` are those
-    of each slice, `public` ones the same in all slices; `dims` are the dimensions before the nodes. `attrs`
-    is stored as JSON text in ``attrs["dp"]`` of the root.
+    The nodes of a level lie along a dimension of its name; those of a quadtree that is the whole domain along
+    y and x, at the `centres`. `values` are those of each slice, `public` ones the same in all; `dims` come
+    before the nodes.
     """
     only = sole(domain)
     plane = None if only is None else only.plane

@@ -26,7 +26,7 @@ from pandas_dptree.output.doubtful_tables import (
     wide_intervals,
 )
 from pandas_dptree.output.empty_tables import FEWEST, Totals, may_be_noise
-from pandas_dptree.output.html_page import check_title
+from pandas_dptree.output.html_page import check_title, returned_or_saved
 from pandas_dptree.output.pages.page import PageOptions, page
 from pandas_dptree.output.pictures.cumulative import plot_cumulative
 from pandas_dptree.output.table_digest import Keeper, alteration, state_digest
@@ -342,7 +342,8 @@ class Distribution:
         ledger : Ledger, optional
             The ledger that the release was charged to, in which the page looks for changes of the table.
         **options
-            `date`, `publisher`, `notes`, `labels`, `language` and `interactive`, as in `pandas_dptree.page`.
+            `date`, `publisher`, `notes`, `labels`, `language`, `interactive`, `reliability` and `blank`, as
+            in `pandas_dptree.page`.
 
         Returns
         -------
@@ -358,10 +359,7 @@ class Distribution:
         shown = {"table": "", "quantiles": quantiles, "ranges": ranges, "confidence": confidence}
         heading = str(self.bins.column) if title is None else title
         made = page({"": self}, title=heading, show=[shown], ledger=ledger, **options)
-        if path is None:
-            return made.html
-        made.write(path)
-        return None
+        return returned_or_saved(made.html, path)
 
     def _row(self, group: Any) -> tuple[int, str]:
         """Find the row of a group by its keys, and its name."""

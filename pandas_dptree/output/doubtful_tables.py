@@ -88,11 +88,9 @@ def noise_reach(n_comparisons: int) -> float:
 def empty_values(domain: Domain, levels: Sequence[Level]) -> list[Doubt]:
     """Find values of keys with next to nothing in them under all parents, while other values have more.
 
-    Compared are the values that most parents have as a child. Doubtful are those whose sum is within the
-    noise, if a tenth (of the first key a hundredth) of what half of the others hold would be twice the noise,
-    and not more than two thirds are that small. Derived keys have no other codes.
-
-    The estimates may be those of several parallel trees.
+    Doubtful is one that most parents have as a child and whose sum is within the noise, if a tenth (of the
+    first key a hundredth) of what half of the others hold would be twice the noise, and not more than two
+    thirds are that small. The estimates may be those of several parallel trees.
     """
     sums = {
         key: _sums_of_values(domain, place, level)

@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import Derived
 from pandas_dptree.privacy.quantity import Quantity
 
-__all__ = ["FEWEST", "Totals", "may_be_noise", "totals_of", "usual_causes", "warn_if_empty"]
+__all__ = ["FEWEST", "TABLE", "Totals", "may_be_noise", "totals_of", "usual_causes", "warn_if_empty"]
 
 Totals = Mapping[Hashable, tuple[npt.ArrayLike, float]]
 """By name, a quantity's total, or those of parallel trees, and how large the noise of one may be."""
@@ -34,11 +34,15 @@ _KEYS_MISSED = (
 )
 
 
-def warn_if_empty(released: Any, totals: Totals, causes: str) -> bool:
+TABLE = "The released table"
+"""How warnings begin; the name of the table follows, if several are released."""
+
+
+def warn_if_empty(released: Any, totals: Totals, causes: str, table: str) -> bool:
     r"""Warn if a released table holds so little that it may be noise alone; return whether it does.
 
-    `released` is the table, which the warning also holds; `causes` is from `usual_causes`. A total without
-    noise is public beforehand, and is ignored.
+    `released` is the table, which the warning also holds and names as `table`; `causes` is from
+    `usual_causes`. A total without noise is public beforehand, and is ignored.
     """
     empty = []
     for name, (shown, noise) in totals.items():
@@ -46,7 +50,7 @@ def warn_if_empty(released: Any, totals: Totals, causes: str) -> bool:
         if total <= most:
             empty.append(f"the total of {quote(name)} is {total:.6g}, and up to {most:.3g} may be noise")
     if empty:
-        warn(f"The released table is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
+        warn(f"{table} is nearly empty: {'; '.join(empty)}.", hint=causes, released=released)
     return bool(empty)
 
 
@@ -67,9 +71,9 @@ def may_be_noise(shown: npt.ArrayLike, noise: float) -> float:
 def totals_of(root: Any, quantities: Mapping[Hashable, Quantity]) -> Totals:
     """Read the totals that a table shows, each with three of its standard errors.
 
-    `root` is the row, the dataset or the columns of the level ``"total"``. `quantities` has what is added up,
-    by name. Sums of values of both signs may be near 0, and are left out. For values that are never positive,
-    the magnitude of the sum is read.
+    `root` is the row, dataset or columns of the level ``"total"``, `quantities` what is added up, by name.
+    Sums of values of both signs may be near 0, and are left out; of values that are never positive, the
+    magnitude is read.
     """
     totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
     for name, quantity in quantities.items():
@@ -90,14 +94,14 @@ def usual_causes(
 ) -> str:
     """Describe what usually makes a table nearly empty, depending on what a release reads.
 
-    Keys are looked up in `domain`, `derived` has levels that are made of columns, apart from those of the
-    domain, and `values` has the columns whose values are read. Without any of these, a release reads numbers
-    alone.
+    That are the keys of a `domain`, `derived` levels that are made of columns, and `values`, the columns
+    whose values are read; without any of these, numbers alone.
     """
     causes = [_KEYS_MISSED] if domain is not None and domain.plain else []
     causes += [levels.pitfall for levels in (*derived, *(() if domain is None else domain.derived))]
     columns = " or ".join(map(quote, values))
-    causes += [f'values that cannot be read in {columns}, such as "$12.30"'] if columns else []
+    if columns:
+        causes.append(f'values that cannot be read in {columns}, such as "$12.30", or bounds far beyond them')
     if privacy_unit is not None:
         causes.append(f"rows without a unit in {quote(privacy_unit)}")
     causes = causes or ["numbers that are missing or negative, which count as 0"]

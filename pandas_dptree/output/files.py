@@ -21,10 +21,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import io
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -44,27 +42,29 @@ from pandas_dptree.errors import (
 from pandas_dptree.output.atomic_files import write_together
 from pandas_dptree.output.column_types import (
     Cells,
-    decode,
-    decode_arrow,
-    decode_value,
     encode,
     encode_value,
     is_plain_text,
     names_as_text,
 )
-from pandas_dptree.output.csv_text import join_columns, split_columns, split_in_arrow
+from pandas_dptree.output.csv_text import join_columns
+from pandas_dptree.output.restored import (
+    FORMAT,
+    METADATA,
+    description_path,
+    is_kept_as_text,
+    read_csv,
+    read_parquet,
+    values_alone,
+)
 from pandas_dptree.output.sheets import LAYOUTS, Layout
 from pandas_dptree.output.table_digest import alteration
 from pandas_dptree.output.workbooks import write_workbook
 from pandas_dptree.signatures import public
 
-__all__ = ["TableFile", "check_packages", "description_path", "read_file", "to_file", "write_book"]
+__all__ = ["TableFile", "check_packages", "read_file", "to_file", "write_book"]
 
-_FORMAT: Final = "pandas_dptree table, version 1"
 _SUFFIXES: Final = (".csv", ".parquet", ".xlsx")
-_LARGEST_BLOCK: Final = 2**31 - 1
-"""Bytes that pyarrow splits at once."""
-_METADATA: Final = b"pandas_dptree"
 
 
 @public
@@ -192,7 +192,7 @@ def read_file(path: str | PathLike[str]) -> pd.DataFrame:
             hint="write the table to a .csv or .parquet file too, and read that.",
         )
     check_packages(suffix, "Reading")
-    read = _read_parquet if suffix == ".parquet" else _read_csv
+    read = read_parquet if suffix == ".parquet" else read_csv
     try:
         return read(path)
     except DPTreeError:
@@ -206,13 +206,8 @@ def read_file(path: str | PathLike[str]) -> pd.DataFrame:
         raise ArgumentError(
             "path",
             f"does not match its description: {str(path)!r}.",
-            hint=f"restore the original files, both from the same release; {_values_alone(path)}",
+            hint=f"restore the original files, both from the same release; {values_alone(path)}",
         ) from None
-
-
-def description_path(path: Path) -> Path:
-    """Return the path of the JSON file beside a CSV file."""
-    return path.with_name(f"{path.name}.json")
 
 
 def check_packages(suffix: str, doing: str) -> None:
@@ -305,7 +300,7 @@ class TableFile:
 
     def _description(self, **digest: str) -> str:
         description = {
-            "format": _FORMAT, **digest, "columns": self.fields, "attrs": self.attrs, "plan": self.plan
+            "format": FORMAT, **digest, "columns": self.fields, "attrs": self.attrs, "plan": self.plan
         }  # fmt: skip
         if self.alteration:
             description["altered"] = self.alteration
@@ -328,7 +323,7 @@ class TableFile:
             metadata = {
                 **table.schema.metadata,
                 b"PANDAS_ATTRS": json.dumps({"dp": self.attrs}).encode(),
-                _METADATA: self._description().encode(),
+                METADATA: self._description().encode(),
             }
             parquet.write_table(table.replace_schema_metadata(metadata), path)
         except (TypeError, ValueError, NotImplementedError):
@@ -362,6 +357,12 @@ def _attrs_of(released: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
             hint="pass the frame that a release returned; of a distribution, its cdf() or histogram().",
         )
     attrs, plan = released.attrs.get("dp"), released.attrs.get("dp_plan", "null")
+    if "dp_derived" in released.attrs:
+        raise ArgumentError(
+            "released",
+            "has numbers derived from a released table.",
+            hint="save the released table, from which they follow; or use DataFrame.to_csv.",
+        )
     if not isinstance(attrs, dict):
         raise ArgumentError(
             "released",
@@ -408,129 +409,6 @@ def _columns_of(released: pd.DataFrame) -> Iterator[tuple[Hashable, pd.Series, b
         yield name, released.iloc[:, place].reset_index(drop=True), False
 
 
-def _is_text(kind: Any) -> bool:
-    """Whether values of a type are stored as text in Parquet too, as intervals of zoned times are."""
-    if isinstance(kind, dict):
-        return "interval" not in kind or "," in kind["interval"]
-    return is_plain_text(kind)
-
-
 def _in_parquet(kind: Any) -> bool:
     """Whether Parquet can store a column of this type as it is, not only as text."""
-    return not _is_text(kind) or is_plain_text(kind) or is_plain_text(kind.get("category"))
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    content, beside = path.read_bytes(), description_path(path)
-    try:
-        described = beside.read_bytes()
-    except OSError:
-        raise ArgumentError(
-            "path",
-            f"lacks its description: {str(beside)!r} cannot be read.",
-            hint=f"move and rename the two files together; {_values_alone(path)}",
-        ) from None
-    data = _parsed(described, beside)
-    if data["sha256"] != hashlib.sha256(content).hexdigest():
-        raise ArgumentError(
-            "path",
-            f"was changed after it was written: its SHA-256 is not the one in {str(beside)!r}.",
-            hint=f"restore the original file, and edit only copies of it; {_values_alone(path)}",
-        )
-    names, columns, fields = [], [], data["columns"]
-    split, restore = _split(content, len(fields))
-    for (name, cells), field in zip(split, fields, strict=True):
-        names.append(name)
-        columns.append(restore(field["type"], cells))
-    return _frame_of(data, names, columns)
-
-
-def _split(content: bytes, n_columns: int) -> tuple[Iterator[Any], Callable[[Any, Any], pd.Series]]:
-    """Split a CSV file into columns, with pyarrow if possible; and return the function that restores one."""
-    if len(content) <= _LARGEST_BLOCK:
-        with suppress(ImportError):
-            return split_in_arrow(content, n_columns), decode_arrow
-    return split_columns(content.decode(), n_columns), decode
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    content = io.BytesIO(path.read_bytes())
-    metadata = importlib.import_module("pyarrow.parquet").read_schema(content).metadata or {}
-    if _METADATA not in metadata:
-        raise ArgumentError(
-            "path",
-            f"is not a file of a released table: {str(path)!r} has no description.",
-            hint="name a file that DataFrame.dp.to_file wrote; pd.read_parquet reads other files.",
-        )
-    data = _parsed(metadata[_METADATA], path)
-    stored = pd.read_parquet(content, engine="pyarrow")
-    columns = [
-        _from_parquet(column, field["type"])
-        for (_, column), field in zip(stored.items(), data["columns"], strict=True)
-    ]
-    return _frame_of(data, list(stored.columns), columns)
-
-
-def _from_parquet(column: pd.Series, kind: Any) -> pd.Series:
-    """Restore a column; Parquet stores seconds as milliseconds."""
-    if _is_text(kind):
-        cells: Cells = column.astype(object).where(column.notna(), None).tolist()
-        if not all(cell is None or isinstance(cell, str) for cell in cells):
-            raise TypeError("other values than text")
-        return decode(kind, cells)
-    dtype: Any = decode(kind, []).dtype
-    if column.dtype != dtype and column.dtype.kind not in "Mm" and not isinstance(dtype, pd.IntervalDtype):
-        raise TypeError("another type")
-    return column.astype(dtype)
-
-
-def _parsed(text: bytes, path: Path) -> dict[str, Any]:
-    """Parse a description; `path` is the file that holds it."""
-    try:
-        data = json.loads(text)
-        found = data["format"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        found = None
-    if found != _FORMAT:
-        raise ArgumentError(
-            "path",
-            f"has no description of the format {_FORMAT!r} in {str(path)!r}.",
-            hint="restore the description that was written with the table. If another version of "
-            "pandas_dptree wrote it, read it with that version.",
-        )
-    return data  # type: ignore[no-any-return]
-
-
-def _frame_of(data: dict[str, Any], header: list[Any], columns: list[pd.Series]) -> pd.DataFrame:
-    """Make the table of a description and its columns."""
-    fields, attrs, plan = data["columns"], data["attrs"], data["plan"]
-    names = [decode_value(field["name"]) for field in fields]
-    if names_as_text(names) != header:
-        raise ValueError("other names")
-    if not isinstance(attrs, dict) or not isinstance(plan, dict | None):
-        raise TypeError("attrs or a plan that are not objects")
-    frame = pd.DataFrame(dict(enumerate(columns)), copy=False)
-    indexed = [place for place, field in enumerate(fields) if field.get("index")]
-    if indexed:
-        frame = frame.set_index(indexed)
-        frame.index.names = [names[place] for place in indexed]
-    frame.columns = _index_of([name for place, name in enumerate(names) if place not in indexed])
-    frame.attrs["dp"] = attrs
-    if plan is not None:
-        frame.attrs["dp_plan"] = json.dumps(plan)
-    return frame
-
-
-def _index_of(names: list[Hashable]) -> pd.Index:
-    try:
-        return pd.Index(names, tupleize_cols=False)
-    except UnicodeEncodeError:  # lone surrogates
-        return pd.Index(names, tupleize_cols=False, dtype=object)
-
-
-def _values_alone(path: Path) -> str:
-    """Return the end of a hint: how to read a table without its description."""
-    if path.suffix.lower() == ".parquet":
-        return "pd.read_parquet reads the values alone."
-    # keep_default_na: a key may be "NA"
-    return f"pd.read_csv({path.name!r}, dtype=str, keep_default_na=False) reads the values alone, as text."
+    return not is_kept_as_text(kind) or is_plain_text(kind) or is_plain_text(kind.get("category"))

@@ -110,6 +110,13 @@ def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], li
             "has several columns of one name.",
             hint="pass the tables of two releases separately, and rename other duplicates.",
         )
+    if "dp_derived" in released.attrs:
+        raise ArgumentError(
+            "released",
+            "has numbers derived from a released table.",
+            hint="pass the released table itself. A page derives them, as in "
+            'show=[{"table": "visits", "as": "proportions"}].',
+        )
     values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
     values = values or [name for name in columns if name == "value" and "q" in columns]
     if "level" not in columns or not values:
@@ -122,7 +129,7 @@ def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], li
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]
     between = [name for name in between if name not in RESERVED_NAMES]
-    listed = isinstance(level.dtype, pd.CategoricalDtype) and ROOT in level.cat.categories[:1]
+    listed = _is_listed(released)
     keys = list(level.cat.categories[1:]) if listed else between  # the latter if filtered, or from a file
     parts = between[-1:] if _has_parts(released, between, keys if listed else list(level.unique())) else []
     return [key for key in keys if key not in parts], parts, values
@@ -143,13 +150,32 @@ def _has_parts(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequ
     return bool(released.duplicated(["level", *between[:-1]]).any())
 
 
+def _is_listed(frame: pd.DataFrame) -> bool:
+    """Whether the categories of the column `level` list all levels, as in a release."""
+    level = frame.get("level")
+    return (
+        level is not None
+        and isinstance(level.dtype, pd.CategoricalDtype)
+        and ROOT in level.cat.categories[:1]
+    )
+
+
 def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
-    """Select one level of a released table, indexed as ``groupby`` would index it.
+    """Select one level of a released table or of numbers derived from it, indexed as by ``groupby``.
 
     The table may have been filtered or read back from a file. The index has the keys from the coarsest down
     to `name`, and the bins, ranges or parts of a distribution.
     """
-    by, parts, _ = parts_of(released)
+    if "dp_derived" not in released.attrs:
+        by, parts, _ = parts_of(released)
+    elif _is_listed(released):
+        by, parts = list(released["level"].cat.categories[1:]), []
+    else:
+        raise ArgumentError(
+            "released",
+            "has areas, not levels.",
+            hint='select some by name: areas.set_index("area").loc[["Coast"]].',
+        )
     if not is_name(name) or name not in (ROOT, *by):
         renamed = f"; {_RENAMING}" if is_name(name) and name in released else "."
         raise ArgumentError(

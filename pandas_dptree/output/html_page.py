@@ -9,7 +9,7 @@ from pathlib import Path
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.output.atomic_files import write_whole
 
-__all__ = ["check_title", "write_page"]
+__all__ = ["check_title", "returned_or_saved", "write_page"]
 
 
 def check_title(title: object) -> None:
@@ -30,3 +30,11 @@ def write_page(page: str, path: str | PathLike[str]) -> None:
             f"cannot be written: {path if isinstance(path, PathLike) else quote(path)}.",
             hint="name a file in a folder that exists, and that you may write to.",
         ) from None
+
+
+def returned_or_saved(page: str, path: str | PathLike[str] | None) -> str | None:
+    """Return a page, or write it to the path if there is one."""
+    if path is None:
+        return page
+    write_page(page, path)
+    return None

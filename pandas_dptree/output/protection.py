@@ -130,10 +130,10 @@ def undercount_in_words(
 
 def risk_in_words(loss: PrivacyLoss, neighbors: str, found: float, texts: Texts = ENGLISH) -> str:
     """Say what an attacker gains: the share found by falsely accusing 5 %, and what a suspicion becomes."""
-    told = {"guess": texts[f"risk.{neighbors}"], "found": _hundredths(found)}
+    facts = {"guess": texts[f"risk.{neighbors}"], "found": _hundredths(found)}
     if loss.kind != "pure" or loss.epsilon is None:
-        return texts.fill("risk", **told)
-    return texts.fill("risk.suspicion", **told, suspicion=_hundredths(suspicion_after(0.01, loss.epsilon)))
+        return texts.fill("risk", **facts)
+    return texts.fill("risk.suspicion", **facts, suspicion=_hundredths(suspicion_after(0.01, loss.epsilon)))
 
 
 def _hundredths(share: float) -> str:
@@ -165,9 +165,9 @@ def _charge(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
     charge = provenance.get("ledger")
     if not isinstance(charge, Mapping):
         return []
-    told = {name: isolated(charge.get(name)) for name in ("account", "part")}
+    names = {name: isolated(charge.get(name)) for name in ("account", "part")}
     key = "charge.part" if "part" in charge else "charge"
-    return [texts.fill(key, entry=isolated(charge.get("charge")), **told)]
+    return [texts.fill(key, entry=isolated(charge.get("charge")), **names)]
 
 
 def _rows(provenance: Mapping[str, Any], texts: Texts) -> str:

@@ -61,9 +61,9 @@ class Sheet:
 # From tables to sheets.
 
 
-def sheets_of(name: str, table: pd.DataFrame, layout: Layout) -> Iterator[Sheet]:
+def sheets_of(name: str, table: pd.DataFrame, layout: Layout, estimates: pd.DataFrame) -> Iterator[Sheet]:
     """Lay a table out: its rows nested on one sheet, or a sheet per level."""
-    table = _with_derived(table)
+    table = _with_derived(table, estimates)
     released = _tree_of(table)
     if released is None:
         named = [each for each in table.index.names if each is not None]
@@ -80,7 +80,7 @@ def sheets_of(name: str, table: pd.DataFrame, layout: Layout) -> Iterator[Sheet]
             yield _sheet(f"{name} {level}", columns, released.depth[rows], keys)
 
 
-def _with_derived(table: pd.DataFrame) -> pd.DataFrame:
+def _with_derived(table: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
     """Add classes, and the proportions of the first column, if the table has what they are computed from."""
     added: dict[str, Any] = {}
     with suppress(DPTreeError):
@@ -88,7 +88,7 @@ def _with_derived(table: pd.DataFrame) -> pd.DataFrame:
         for column in parts_of(table)[2]:
             added[f"{_prefix(column)}{_CLASS}"] = classes[column].to_numpy()
     with suppress(DPTreeError):
-        shares = proportions(table)
+        shares = proportions(estimates)
         added[PROPORTION] = shares["proportion"].to_numpy()
         added[f"{PROPORTION}, ±"] = shares["std_error"].to_numpy()
     return table.assign(**added)

@@ -39,10 +39,19 @@ _README: Final = "Read me"
 
 
 def write_workbook(
-    tables: Mapping[str, pd.DataFrame], path: Path, *, layout: Layout = "nested", replace: bool = True
+    tables: Mapping[str, pd.DataFrame],
+    path: Path,
+    *,
+    layout: Layout = "nested",
+    replace: bool = True,
+    estimates: Mapping[str, pd.DataFrame] | None = None,
 ) -> None:
-    """Write released tables to one workbook: a sheet that explains them, and a sheet per table or level."""
-    sheets = {name: list(sheets_of(name, table, layout)) for name, table in tables.items()}
+    """Write released tables to one workbook: a sheet that explains them, and a sheet per table or level.
+
+    `estimates` has tables with their unbiased estimates, of which proportions are computed.
+    """
+    found = {**tables, **(estimates or {})}
+    sheets = {name: list(sheets_of(name, table, layout, found[name])) for name, table in tables.items()}
     titles = iter(titles_of([_README, *(sheet.name for each in sheets.values() for sheet in each)])[1:])
     named = {name: [(next(titles), sheet) for sheet in each] for name, each in sheets.items()}
     book = importlib.import_module("openpyxl").Workbook(write_only=True)

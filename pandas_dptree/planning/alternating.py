@@ -100,11 +100,10 @@ def _calibrated(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Minimize the costs of the levels' errors over splits of the budget.
+    """Minimize the costs of the levels' errors over splits of the budget, shape (n_levels, n_splits).
 
-    A split is a column of shares, shape (n_levels,); several are processed side by side. `model` maps
-    precisions to the mean variances of the levels; `weights` are the costs of a unit of these; `worst` says
-    whether to minimise the largest cost of a level, or their sum; `floor` has the smallest shares.
+    `model` maps precisions to the mean variances of the levels, `weights` are the costs of a unit of these,
+    `worst` says whether to minimize the largest cost or their sum, and `floor` has the smallest shares.
     """
 
     model: Model
@@ -123,9 +122,9 @@ class Problem:
     ) -> tuple[FloatArray, FloatArray]:
         """Improve splits, in turn by the best estimator and the best noise, and return their costs too.
 
-        The best found are never worse than the start, and a level whose share is 0 keeps it. It stops when no
-        level's part of the error exceeds its share by more than the tolerance, relatively. If the precision
-        is proportional to the share, the sum of costs is then within this of its minimum, by convexity.
+        They are never worse than the start, where a share of 0 stays. It stops when no level's part of the
+        error exceeds its share by more than the tolerance, relatively: by convexity, within this of the
+        minimum of a sum, if precision is proportional to the share.
         """
         shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
         multipliers = np.ones_like(shares)
@@ -161,10 +160,9 @@ def promising_splits(
 ) -> FloatArray:
     """Search the sets of levels that might be measured, for a cheap problem, and return the best first.
 
-    Where precision rises faster than the share, each set of measured levels has a minimum of its own. Up to
-    ten levels above the leaves all sets are tried. Beyond, the search starts with every level, every second,
-    every third, … up from the leaves, and continues with all sets that differ by one or two levels from the
-    best so far while that helps. Only `unknown` levels may be measured; that of the leaves always is.
+    Up to ten `unknown` levels above the leaves all sets are tried; beyond, every level, every second, every
+    third, … from the leaves up, and then what differs by one or two levels from the best so far. The leaves
+    are always measured.
     """
     measurable = np.arange(depth + 1) if unknown is None else np.flatnonzero(unknown)
 

@@ -43,9 +43,9 @@ def uniform_tree_shares(
 ) -> FloatArray:
     """Return the best shares on a uniform tree, at least 0 and not yet normalized to sum 1.
 
-    Level sizes never fall, but need not divide one another. `weights` is the cost of a unit of each level's
-    mean variance, at least 0. Levels that are not `unknown` have only known nodes and are not measured; the
-    leaves are unknown. The shares are all 0 where what is known leaves no error that has a weight.
+    Level sizes never fall, but need not divide one another; `weights` is the cost of a unit of each level's
+    mean variance. Levels that are not `unknown` are not measured. All are 0 where no error with a weight
+    remains.
     """
     sizes = np.asarray(level_sizes, dtype=np.float64)
     leaves = sizes[-1] / sizes

@@ -1,8 +1,7 @@
-"""A tree in which equal siblings are counted instead of listed.
+"""A tree in which equal siblings are counted instead of listed, one node of each kind having all variances.
 
-Siblings whose subtrees have the same shape have the same expected errors at equal places, so all computations
-on variances need only one node of each kind. A uniform tree of any size shrinks to one node per level; in a
-ragged tree, at least all leaves of a family become one. Whether a node's count is known is part of the shape.
+A uniform tree of any size shrinks to one node per level; in a ragged tree, at least the leaves of a family
+become one. Whether a node's count is known is part of the shape.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ FloatArray = npt.NDArray[np.float64]
 class Orbits:
     """The kinds of nodes of a tree, themselves a tree whose nodes stand for many.
 
-    Each kind of node of a level has `child_counts` kinds of children, with `copies` of each. A table shows
-    `listed` nodes of each kind; `kinds` has the kind of each node, folded where all are equal, and `known`
-    the kinds whose counts are public. Level values have shape (n_kinds, n_batch), for several assignments of
-    variances at once.
+    Each kind has `child_counts` kinds of children, with `copies` of each, and `listed` nodes in a table;
+    `kinds` has the kind of each node, folded where all are equal, and `known` those whose counts are public.
+    Level values have shape (n_kinds, n_batch).
     """
 
     child_counts: tuple[IntArray, ...]
@@ -147,11 +145,9 @@ def _known_kinds(flags: npt.NDArray[np.bool_], kind: IntArray) -> npt.NDArray[np
 def _subtree_shapes(tree: Tree, known: Flags) -> list[IntArray]:
     """Number the shapes of the subtrees of each level, root first; folded where all are equal.
 
-    The shape of a leaf is the level on which its path ends: nodes that only continue a short path do not
-    matter. The shape of any other node is the multiset of its children's. It is identified by the sum, modulo
-    2**64, of one random number per shape. Two different multisets agree with a probability of about one in
-    2**64, and two expected errors would then be replaced by their mean. Nodes differ in shape, too, where one
-    is known and the other is not.
+    A leaf's is the level on which its path ends (and whether it is known); any other the multiset of its
+    children's, identified by the sum, modulo 2**64, of a random number per shape. Two multisets agree with a
+    probability of about 2**-64, and two expected errors would then be replaced by their mean.
     """
     random = np.random.default_rng(0)  # fixed: the same tree gives the same plan
     shapes = [_distinguished(np.unique(tree.leaf_levels, return_inverse=True)[1], known[-1])]

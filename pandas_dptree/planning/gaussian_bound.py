@@ -178,13 +178,11 @@ class _Dual:
     def evaluate(
         self, leaf_parts: FloatArray, level_parts: FloatArray, step: float, margin: float
     ) -> tuple[float, FloatArray, FloatArray]:
-        """Integrate the trace of W**(1/2), and return it with the parts of the leaves and levels in it.
+        """Integrate the trace of W**(1/2); return it and its logarithmic derivatives by leaves and levels.
 
-        `leaf_parts` has the y of a leaf of each kind, shape (n_kinds, 1), and `level_parts` factors for the
-        levels' weights, shape (n_levels,). `step` is that of the integration, which extends by `margin`
-        beyond the logarithms of the spectrum's roots. The trace is too large by less than ``4.1 * exp(-pi**2
-        / step)``, relatively. The parts are its logarithmic derivatives, of the same shapes; those of the
-        levels have sum 1.
+        The shapes are (n_kinds, 1) and (n_levels,); the parts of the levels have sum 1. With steps of `step`,
+        to `margin` beyond the logarithms of the spectrum's roots, the trace is too large by less than ``4.1 *
+        exp(-pi**2 / step)``, relatively.
         """
         costs = [part * unit for part, unit in zip(level_parts, self._unit_costs, strict=True)]
         low, high = self._spectrum(costs, leaf_parts)

@@ -37,12 +37,10 @@ def uniform_shares(tree: Tree, *, known: Flags | None = None) -> FloatArray:
 
 
 def geometric_shares(tree: Tree, variance_power: int, *, known: Flags | None = None) -> FloatArray:
-    """Give each level a share by its size: the best split for all nodes equally, without least squares.
+    """Give each level of n nodes a share proportional to n**(1 / (1 + k)), with k the `variance_power`.
 
-    With noise variances ``share**-k`` and n nodes on a level, the sum of ``n * share**-k`` is least for
-    shares proportional to ``n**(1 / (1 + k))``: the cube root for Laplace noise under an epsilon, the square
-    root under a rho. Here k is `variance_power`; see `AdditiveNoise.variance_power`. A level whose counts are
-    all known gets no share.
+    It is the best split for all nodes equally without least squares, since it minimizes the sum of ``n *
+    share**-k``. A level whose counts are all known gets no share.
     """
     sizes = np.where(levels_to_measure(tree, known), np.asarray(tree.level_sizes, dtype=np.float64), 0.0)
     shares = sizes ** (1 / (1 + variance_power))
@@ -60,24 +58,15 @@ def optimal_shares(
     least_squares: bool = True,
     known: Flags | None = None,
 ) -> FloatArray:
-    """Find the shares for which the estimates are most accurate.
+    """Find the shares, of sum 1, for which the estimates are most accurate, by the exact variances.
 
-    They have the sum 1. That of the leaves is at least 1e-3; without least squares, every share is. A level
-    whose counts are all `known` has the share 0.
-
-    Where precision is proportional to the share (Gaussian noise), the problem is convex. On a uniform tree
-    whose levels are known as a whole or not at all, its solution has a closed form: see
-    `pandas_dptree.planning.closed_form`. Other trees are solved numerically, to within 1e-6 of the minimum.
-
-    For Laplace noise under an epsilon the problem is not convex, and often it is best to leave levels out.
-    The sets of levels are searched on a uniform tree with the same level sizes, and the most promising ones
-    refined on the tree itself. The answer is a local minimum, the best of many; it is never worse than the
-    uniform, the geometric and the closed-form split.
-
-    If the worst of the measurements as they are is to be good, and all levels matter equally, the split is
-    even: giving any level less noise than the noisiest only costs privacy.
-
-    All comparisons use the exact variances of the discrete noise.
+    The leaves' share is at least 1e-3 (without least squares, every share is); that of a level whose counts
+    are all `known` is 0. Where precision is proportional to the share, the problem is convex, with a closed
+    form for uniform trees (`closed_form`); other trees are solved to within 1e-6. For Laplace noise under an
+    epsilon, the sets of measured levels are searched on a uniform tree of the same level sizes, and the best
+    refined on the tree itself: the best of many local minima, never worse than the uniform, the geometric and
+    the closed-form split. If the worst measurement is to be good and all levels matter equally, the split is
+    even.
     """
     sizes = [tree.n_listed(level) for level in range(tree.depth + 1)]
     weights = tuple(cost_weights(sizes, objective, level_weights).tolist())

@@ -25,12 +25,10 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 def cost_weights(
     n_listed: Sequence[float] | FloatArray, objective: Objective, level_weights: FloatArray | None = None
 ) -> FloatArray:
-    """Return the cost of a unit of each level's mean variance.
+    """Return the cost of a unit of each level's mean variance: of sum 1, for "worst" of maximum 1.
 
-    The cost of a release is the sum of weight times mean variance over the levels, with weights of sum 1; for
-    the objective "worst" the largest of these products, with weights of maximum 1. "levels" averages the mean
-    variances over the levels, "cells" over all listed nodes. `level_weights` say how much the error of each
-    node of a level matters.
+    "levels" averages the mean variances over the levels, "cells" over all listed nodes; `level_weights` say
+    how much the error of each node of a level matters.
     """
     if not isinstance(objective, str) or objective not in OBJECTIVES:
         raise ArgumentError(

@@ -1,8 +1,7 @@
 r"""How the privacy budget is divided among the levels of a hierarchy whose keys are not all public.
 
-Shares that double from level to level find small nodes at the deepest level: parents of large nodes are
-larger still, and are shown with them, so the shares of upper levels buy accuracy alone. Even shares find the
-same sizes on all levels.
+Even shares find the same sizes on all levels; doubling ones find small nodes on the deepest, since the
+parents of large nodes are larger still, so that upper levels need shares for accuracy alone.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ def best_noise(
 ) -> tuple[LevelNoise, tuple[float, ...]]:
     """Find the noise and the shares with the smallest `mean_found_from`.
 
-    The mechanism "auto" tries all that can have the loss. The split "doubling" makes each share twice the one
-    above; "optimal" is doubling for truncated Laplace noise on up to four private levels, otherwise the
-    better of doubling and even shares.
+    The mechanism "auto" tries all that can have the loss; the split "optimal" is "doubling" for truncated
+    Laplace noise on up to four private levels, otherwise the better of doubling and even shares.
     """
     kinds = [noise for name, noise in LEVEL_NOISES.items() if mechanism in ("auto", name)]
     possible = [noise for noise in kinds if loss.rho is None or noise is not IndependentLevels]

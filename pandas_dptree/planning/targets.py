@@ -137,9 +137,8 @@ def within(half_width: float, *, confidence: float) -> Within:
 class Target:
     """Target standard errors of a tree's levels, and how the budget may be split to reach them.
 
-    `std_errors` are the largest expected ones, in units of what is added up, inf for a level without a
-    target, and those of `areas`. The split "optimal" is the best one for these targets. `names`, `unit` and
-    `widths`, the targets that were stated as half widths, are for messages.
+    `std_errors` are the largest expected ones, in units of what is added up, inf without a target, and those
+    of `areas`; `names`, `unit` and `widths`, the targets that were stated as half widths, are for messages.
     """
 
     tree: Tree
@@ -188,14 +187,11 @@ class Target:
         return Orbits.of(self.tree, self.known)
 
     def smallest_loss(self, noise: AdditiveNoise, loss_of: Callable[[float], PrivacyLoss]) -> float:
-        """Find the smallest epsilon or rho for which every level reaches its target.
+        """Find the smallest epsilon or rho for which every level reaches its target; it may be inf.
 
-        The best split hardly depends on the loss, and for a given split the error falls with the loss; so the
-        two are found in turn, until neither moves. `loss_of` maps an epsilon or rho to the privacy loss.
-
-        The result exceeds the loss at which the errors first meet the targets by a few parts in a million at
-        most, and by about a thousandth where the leaves have no target, since they get that share anyway. It
-        is inf if it is beyond every meaningful loss.
+        `loss_of` maps the number to the privacy loss. Split and loss are found in turn, until neither moves.
+        The result is too large by a few parts in a million at most, by about a thousandth where the leaves
+        have no target, since they get that share anyway.
         """
         size = 1.0
         for _ in range(_ROUNDS):

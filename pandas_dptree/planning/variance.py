@@ -52,9 +52,9 @@ def level_variances_and_vjp(
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
     """Return the mean variance of each level, and its vector-Jacobian product by the precisions.
 
-    Precisions, and so means, have the shape (n_levels, n_batch). They are 0 where nothing is measured, inf
-    where the values are known; kinds of nodes that the orbits call known have the precision inf in any case.
-    The product maps weights u of the levels to the gradient of ``sum(u * means)``.
+    These have shape (n_levels, n_batch): 0 where nothing is measured, inf where values are known, as those of
+    kinds that the orbits call known. The product maps weights u of the levels to the gradient of ``sum(u *
+    means)``.
     """
     measured = [level[None] for level in precisions]
     if orbits.has_known:

@@ -187,10 +187,8 @@ class DistributionPlan(Plan[Distribution]):
             return Outcome(released, released._totals, causes, self._doubts(estimates))
 
         sizes = [len(totals) for totals in self.totals]
-        measuring = [
-            (f"measuring {level}", size) for level, size in zip(self.level_names, sizes, strict=True)
-        ]
-        return Release(plan=self, read=read, effort=sizes[-1], steps=measuring)
+        steps = [(f"measuring {level}", size) for level, size in zip(self.level_names, sizes, strict=True)]
+        return Release(plan=self, read=read, effort=sizes[-1], steps=steps)
 
     def _estimates(self, counts: IntArray, origin: Origin, done: Done) -> list[FloatArray]:
         """Estimate the cumulative counts of all groups by level. Exact counts do not leave this function."""

@@ -41,7 +41,7 @@ def known_total(known: Known) -> int | None:
 
 
 def order_meant(domain: Domain) -> tuple[Hashable, ...]:
-    """Return the keys from coarse to fine; empty if they are in such an order, or it cannot be told.
+    """Return the keys from coarse to fine; empty if they are so already, or it is unknown.
 
     They are not if all nodes of some level have one child, and several have the same: its key follows from
     those above, but not the other way round, so it is coarser.

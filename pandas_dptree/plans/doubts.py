@@ -52,6 +52,6 @@ def doubts_of(
 def _remedies(plan: Measurement) -> str:
     """What makes a table less noisy."""
     column = plan.quantity.column
-    ways = [] if column is None else [f"tighter bounds of {quote(column)}"]
-    ways += ["a smaller max_contributions"] if plan.max_contributions > 1 else []
-    return f"choose {', '.join([*ways, 'fewer or larger nodes'])} or a larger privacy loss."
+    changes = [] if column is None else [f"tighter bounds of {quote(column)}"]
+    changes += ["a smaller max_contributions"] if plan.max_contributions > 1 else []
+    return f"choose {', '.join([*changes, 'fewer or larger nodes'])} or a larger privacy loss."

@@ -1,8 +1,8 @@
 """The registry of all options, and which of them each kind of plan takes.
 
-Each option stands once: its type, default and documentation, and how the shell takes it. A public function
-names the options that it takes, ``@takes(*SUMS, "domain", *RUNNING)``, which completes its signature and
-documentation. Type checkers read the types from the TypedDicts.
+Each stands once, with its type, default, documentation and flags. A public function names those that it
+takes, ``@takes(*SUMS, "domain", *RUNNING)``, which completes its signature; type checkers read the
+TypedDicts.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.arguments import noise_source
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.doubtful_tables import Doubt
-from pandas_dptree.output.empty_tables import Totals, warn_if_empty
+from pandas_dptree.output.empty_tables import TABLE, Totals, warn_if_empty
 from pandas_dptree.output.progress import Done, Step, progress_bar
 from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed, Kept, Output
@@ -123,8 +123,8 @@ class Release:
     """A plan together with its data, whose public arguments have been checked.
 
     `read` reads the records and adds no noise: what it returns holds exact values. `effort` is the work of
-    reading, relative to the `steps` of the function that `read` returns. `returns` tells whether a table that
-    was kept has the form and the dimensions of what the release would return.
+    reading, relative to the `steps` of what it returns; `returns` tells whether a kept table has the right
+    form.
     """
 
     plan: Costed
@@ -195,10 +195,11 @@ def carry_out(
     if account is not None and charges:
         _keep(account, _outputs(outcomes, charges, names, texts), released)
     _warn_of_kept(kept, released)
-    for outcome in outcomes.values():
-        if not warn_if_empty(released, outcome.totals, outcome.causes):
+    for name, outcome in outcomes.items():
+        named = TABLE if name is None else f"{TABLE} {quote(name)}"
+        if not warn_if_empty(released, outcome.totals, outcome.causes, named):
             for doubt in outcome.doubts:
-                warn(doubt.fact, hint=doubt.hint, released=released)
+                warn(doubt.fact.replace(TABLE, named, 1), hint=doubt.hint, released=released)
     return tables
 
 

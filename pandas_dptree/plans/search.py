@@ -280,9 +280,8 @@ def _smallest_loss(
 ) -> tuple[float, Target]:
     """Find the smallest epsilon or rho that meets a target, and the standard errors that it amounts to.
 
-    The ratio of a level's largest half width to its standard error hardly depends on the loss. So the
-    standard errors that half widths allow are found in turn with the loss, until they change by less than a
-    thousandth. Then they are lowered together until none is too large, by less than that in most cases.
+    The standard errors that half widths allow are found in turn with the loss, until they change by less than
+    a thousandth; then they are lowered together until none is too large, by less than that in most cases.
     """
     size, met = goal.smallest_loss(noise, loss_of), []
     for _ in range(_ROUNDS if goal.widths else 0):

@@ -166,9 +166,9 @@ class GaussianProfile:
 def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:
     """Find the largest budget with at most a given delta, rounded down.
 
-    The result is `at_least`, which is known to be small enough by other means, or a budget for which
-    ``delta_at(budget) <= delta`` was computed, a few parts in a million below where delta first exceeds.
-    `delta_at` is approximately increasing, and takes exactly the noise scales that the budget would buy.
+    It is `at_least`, known by other means, or one for which ``delta_at(budget) <= delta`` was computed
+    (approximately increasing, by the noise scales that the budget buys), a few parts in a million below the
+    limit.
     """
     if not 0 < delta < 1:
         raise ArgumentError(

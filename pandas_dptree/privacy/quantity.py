@@ -109,11 +109,9 @@ class Quantity:
         return cls(column=column, low=low, high=high, unit=unit)
 
     def centred(self) -> Quantity:
-        """Measure the same column from the middle of its bounds.
+        """Measure the same column from `origin`, the multiple of the granularity nearest to its middle.
 
-        The new values are the old ones minus `origin`, the multiple of the granularity nearest to the middle.
-        Their absolute values are at most half of the distance between the bounds, rounded up to a unit, so
-        the noise of their sum is the least that the bounds allow. A mean is `origin` plus the sum divided by
+        So the noise of a sum is the least that the bounds allow; a mean is `origin` plus the sum divided by
         the count.
         """
         middle = (self.low + self.high) // 2

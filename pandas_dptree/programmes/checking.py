@@ -31,6 +31,7 @@ from pandas_dptree.programmes.programme import (
     Source,
     Table,
 )
+from pandas_dptree.programmes.rehearsing import rehearse
 from pandas_dptree.programmes.released import Released
 from pandas_dptree.programmes.tables import Sketch, check_shares, loss_of, planned, sketch_of, spent_by, typed
 
@@ -73,7 +74,7 @@ def checked(
     check_shares(problems, list(sections.values()), of)
     outputs = _outputs(whole, placeholder, folder)
     notes: list[Problem] = []
-    page = page_of(whole, sections, levels, placeholder, notes)
+    page = page_of(whole, sections, placeholder)
     whole.finish()
     if "each" in whole.meant:
         problems.found[:] = [each for each in problems.found if NO_PLACEHOLDER not in each.fact]
@@ -85,15 +86,18 @@ def checked(
     if budget is None or not Released(document, folder).has(period):  # else nothing will be read
         for name, section in sources.items():
             _check_columns(section, found[name], [each for each in tables.values() if each.source == name])
+    if not problems.found:
+        assert budget is not None and outputs is not None
+        hierarchies = {each.name: each.hierarchy for each in usable if each.hierarchy is not None}
+        programme = Checked(
+            path=path, folder=folder, period=period, budget=budget, sources=found, hierarchies=hierarchies,
+            tables=tables, outputs=outputs, page=page, account=account, notes=tuple(notes),
+        )  # fmt: skip
+        rehearse(programme, problems)
     if problems.found:
         in_order = sorted(problems.found, key=lambda each: each.line or 0)
         raise ProgrammeError("The programme" if path is None else path.name, in_order)
-    assert budget is not None and outputs is not None
-    hierarchies = {each.name: each.hierarchy for each in usable if each.hierarchy is not None}
-    return Checked(
-        path=path, folder=folder, period=period, budget=budget, sources=found, hierarchies=hierarchies,
-        tables=tables, outputs=outputs, page=page, account=account, notes=tuple(notes),
-    )  # fmt: skip
+    return programme
 
 
 def _check_name(section: Section, name: str) -> None:

@@ -17,6 +17,7 @@ from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.means import blank_below, mean_error
+from pandas_dptree.programmes.keeping import shelf_of, taken
 from pandas_dptree.programmes.problems import Problem
 from pandas_dptree.programmes.programme import Checked, Source, Table
 from pandas_dptree.programmes.tables import spent_by
@@ -95,12 +96,13 @@ def _subject(table: Table) -> str:
     if isinstance(plan, DistributionPlan):
         bins, edges = plan.bins, plan.bins.edges
         return f"distribution of {bins.column}, {bins.n_bins} bins from {edges[0]:g} to {edges[-1]:g}{by}"
-    if isinstance(plan, JointPlan):
+    if isinstance(plan, JointPlan) and table.verb != "agg":
         columns = [
             str(part.quantity.column) for part in plan.plans.values() if part.quantity.column is not None
         ]
         return f"{table.verb} of {_joined(columns)}{by} ({_rows(next(iter(plan.plans.values())))} rows)"
-    rows = f" ({_rows(plan)} rows)" if isinstance(plan, AdditivePlan) else ""
+    first = next(iter(plan.plans.values())) if isinstance(plan, JointPlan) else plan
+    rows = f" ({_rows(first)} rows)" if isinstance(first, AdditivePlan) else ""
     return f"{plan.subject}{rows}"
 
 
@@ -119,19 +121,8 @@ def _errors(table: Table) -> Iterator[str]:
     if isinstance(plan, AdditivePlan):
         gap = "" if plan.gap is None else f" Gap to the best possible: {plan.gap:.4f}."
         yield f"standard error: {_by_level(plan)}.{gap}"
-    elif isinstance(plan, JointPlan) and table.verb == "means":
-        count = next(part for part in plan.plans.values() if part.quantity.column is None)
-        columns = {name: part for name, part in plan.plans.items() if part.quantity.column is not None}
-        errors = ", ".join(f"{name} {_short(mean_error(part, _ROWS))}" for name, part in columns.items())
-        least = max(blank_below(part, count) for part in columns.values())
-        level = plan.level_names[-1]
-        yield (
-            f"standard error in {_one(level)} with {_ROWS} rows: {errors}. Means of fewer than about "
-            f"{math.ceil(least):,} rows are left blank."
-        )
     elif isinstance(plan, JointPlan):
-        for name, part in plan.plans.items():
-            yield f"standard error of {name}: {_by_level(part)}."
+        yield from _errors_of_several(plan, counts=table.verb != "means")
     elif isinstance(plan, DistributionPlan):
         levels = zip(plan.level_names, plan.errors, strict=True)
         several = len(plan.level_names) > 1
@@ -145,6 +136,22 @@ def _errors(table: Table) -> Iterator[str]:
         yield f"shown with probability 0.95: {shown}. What is not shown is pooled, and is not zero."
     else:
         yield plan.headline.partition(":")[2].strip() + "."
+
+
+def _errors_of_several(plan: JointPlan, *, counts: bool) -> Iterator[str]:
+    """Say how accurate counts and sums are on each level, and means of the finest."""
+    means = {name: plan.plans[name] for name in plan.means}
+    for name, part in plan.plans.items():
+        if name not in means and (counts or part.quantity.column is not None):
+            yield f"standard error of {name}: {_by_level(part)}."
+    if means:
+        count = next(part for part in plan.plans.values() if part.quantity.column is None)
+        errors = ", ".join(f"{name} {_short(mean_error(part, _ROWS))}" for name, part in means.items())
+        least = max(blank_below(part, count) for part in means.values())
+        yield (
+            f"standard error in {_one(plan.level_names[-1])} with {_ROWS} rows: {errors}. Means of fewer "
+            f"than about {math.ceil(least):,} rows are left blank."
+        )
 
 
 def _one(level: Hashable) -> str:
@@ -172,11 +179,9 @@ def _together(checked: Checked) -> str:
     spent, delta = (sum(each, Fraction(0)) for each in zip(*parts, strict=True))
     name, whole = ("rho", budget.rho) if budget.rho is not None else ("epsilon", budget.epsilon)
     assert whole is not None
-    share = (
-        "exactly the budget"
-        if math.isclose(float(spent), whole, rel_tol=1e-9)
-        else f"of a budget of {whole:g}"
-    )
+    pairs = ((spent, whole), (delta, budget.delta))
+    is_all = all(math.isclose(float(part), limit, rel_tol=1e-9) for part, limit in pairs)
+    share = "exactly the budget" if is_all else f"of a budget of {budget.in_words}"
     with_delta = f" and delta {float(delta):.6g}" if delta else ""
     units = "; ".join(dict.fromkeys(map(_protects, checked.sources.values())))
     return f"Together {name} {float(spent):.6g}{with_delta} ({share}), protecting {units}."
@@ -194,11 +199,14 @@ def _account_lines(checked: Checked) -> Iterator[str]:
     account, budget = checked.account, checked.budget
     if account is None or budget.ledger is None or budget.note is None:
         yield "No ledger: nobody keeps the sum of what several runs spend."
+        yield from (f"{_INDENT}Taken: {each}" for each in _taken(checked))
         return
+    told = [f"{_INDENT}Taken: {each}" for each in _taken(checked)]
     start = f"Account {account.name} of {os.path.relpath(budget.ledger, checked.folder)}, note {budget.note}:"
     new = _unreleased(checked, account, budget.note)
     if not new:
         yield f"{start} released. A run makes the outputs again, and charges nothing."
+        yield from told
         return
     if error := refusal_of(checked):
         yield f"{start} a run would be refused. {error.fact}"
@@ -206,7 +214,15 @@ def _account_lines(checked: Checked) -> Iterator[str]:
         return
     n_kept, n_tables = len(checked.tables) - len(new), len(checked.tables)
     yield f"{start} {f'{n_kept} of {n_tables} tables are released' if n_kept else 'not yet charged'}."
+    yield from told
     yield f"{_INDENT}{_balance(checked, account, new)}"
+
+
+def _taken(checked: Checked) -> list[str]:
+    """Say which releases a run would take."""
+    plans = {name: table.plan for name, table in checked.tables.items()}
+    with shelf_of(checked, frozenset()) as shelf:
+        return taken(shelf, {name: plans[name] for name in shelf.kept(plans)})
 
 
 def _unreleased(checked: Checked, account: Account, note: str) -> dict[Hashable, Plan[Any]]:

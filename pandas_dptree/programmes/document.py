@@ -270,10 +270,8 @@ class Programme:
 
     def _period(self, period: str | Period | None) -> Period | None:
         """Return the period of a run."""
-        if isinstance(period, Period):
-            return period
         if period is not None:
-            return period_of(self._unit(), period)
+            return period_of(self._unit(), period.text if isinstance(period, Period) else period)
         if self.each is None:
             return None
         example = last_complete(self.each, date.today()).text

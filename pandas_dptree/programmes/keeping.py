@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from pandas_dptree.plans.options import Running
 from pandas_dptree.plans.running import carry_out
 from pandas_dptree.programmes.programme import Budget, Checked
 
-__all__ = ["Earlier", "Shelf", "is_saved", "locked", "shelf_of"]
+__all__ = ["Earlier", "Shelf", "is_saved", "locked", "shelf_of", "taken"]
 
 Plans = Mapping[str, Plan[Any]]
 
@@ -45,7 +45,12 @@ class Earlier(NamedTuple):
 
 
 class Shelf(ABC):
-    """Where the released tables of a period are kept, by their names."""
+    """Where the released tables of a period are kept, by their names.
+
+    A release is identified by its ledger, account, part, note and name, and the digest of its plan, not by
+    its source: records that were moved or converted are not released again. So programmes that charge an
+    account with the same note, name and plan share a release, whatever their records are; `origin` names it.
+    """
 
     ledger: Ledger | None
 
@@ -68,6 +73,10 @@ class Shelf(ABC):
     @abstractmethod
     def before(self, name: str) -> Any | None:
         """Return the table of the period before; None if there is none."""
+
+    @abstractmethod
+    def origin(self, name: str, plan: Plan[Any]) -> str:
+        """Say when a table was kept, and by which charge of whom."""
 
     @abstractmethod
     def balance(self) -> str:
@@ -119,6 +128,11 @@ class _InLedger(Shelf):
 
     def before(self, name: str) -> Any | None:
         return self._last(self._charges(name, self.budget.note_before), otherwise=None)
+
+    def origin(self, name: str, plan: Plan[Any]) -> str:
+        charges = self._charges(name, self.budget.note)
+        last = charges[(charges["plan"] == plan.digest) & charges["table"].notna()].iloc[-1]
+        return f"{last['time']:%Y-%m-%d %H:%M:%S} UTC by {quote(last['user'])}, charge {last['number']}"
 
     def _last(self, charges: pd.DataFrame, otherwise: Any) -> Any:
         """Return the last table that was kept for one of these charges."""
@@ -194,6 +208,10 @@ class _InFolder(Shelf):
         found = [] if self.previous is None else _of_table(self.previous, name)
         return _read(found[-1], linear=True) if found else None
 
+    def origin(self, name: str, plan: Plan[Any]) -> str:
+        kept = self._path(name, str(plan.digest)).stat().st_mtime
+        return f"{datetime.fromtimestamp(kept, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
     def balance(self) -> str:
         return ""
 
@@ -229,11 +247,25 @@ def _write_synced(content: bytes, path: Path) -> None:
         os.fsync(file.fileno())
 
 
+def taken(shelf: Shelf, plans: Plans) -> list[str]:
+    """Say of tables which release is taken, those of one charge or moment together."""
+    names: dict[str, list[str]] = {}
+    for name, plan in plans.items():
+        names.setdefault(shelf.origin(name, plan), []).append(name)
+    return [f"{', '.join(own)} as kept on {origin}." for origin, own in names.items()]
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Make a folder, and hold it for one run: a lock of SQLite, which ends with the process."""
     folder.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
+    file = folder / ".lock"
+    if file.is_symlink() or (file.exists() and file.stat().st_nlink > 1):  # to a ledger, perhaps
+        raise DPTreeError(
+            f"The file .lock in {quote(str(folder))} is a link, and would lock another file.",
+            hint="remove the link.",
+        )
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as lock:
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,22 +24,33 @@ _TEXT: Final = re.compile(
 def lines_of(document: str) -> Mapping[Path, int]:
     """Return the line of each table and key of a document that ``tomllib`` has accepted, counted from 1.
 
-    Keys within an inline table or a list have the line of the key whose value this is.
+    Keys within an inline table have the line of the key whose value this is, and lists or tables within a
+    list, the n-th of which has the key "n", the line on which they begin.
     """
     raw = document.split("\n")
     plain = _TEXT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), document).split("\n")
     found: dict[Path, int] = {}
     table: Path = ()
-    depth = 0
+    key: Path = ()
+    depth = entries = 0
+    repeated: Counter[Path] = Counter()
     for number, (line, structure) in enumerate(zip(raw, plain, strict=True), start=1):
         if depth == 0:
             if (head := _HEAD.match(line)) and structure[head.end() - 1] == "]":
                 table = _parts(head[1])
                 found.setdefault(table, number)
+                if "[[" in head[0]:
+                    repeated[table] += 1
+                    found[(*table, str(repeated[table]))] = number
                 continue
             if (pair := _PAIR.match(line)) and structure[pair.end() - 1] == "=":
-                found.setdefault(table + _parts(pair[1]), number)
-        depth += sum(map(structure.count, "[{")) - sum(map(structure.count, "]}"))
+                key, entries = table + _parts(pair[1]), 0
+                found.setdefault(key, number)
+        for bracket in re.findall(r"[\[\]{}]", structure):
+            if bracket in "[{" and depth == 1:
+                entries += 1
+                found[(*key, str(entries))] = number
+            depth += 1 if bracket in "[{" else -1
     return found
 
 

@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +16,20 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pandas_dptree.errors import DPTreeError, MissingExtraError, quote
+from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, quote
 from pandas_dptree.ledger.store import sync_folder
+from pandas_dptree.output.derived.matching import rows_of_paths
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import to_file
 from pandas_dptree.output.pages.page import page
+from pandas_dptree.output.released import Released
+from pandas_dptree.output.workbooks import write_workbook
+from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.programmes.keeping import Shelf
 from pandas_dptree.programmes.overwriting import PAGE, is_zarr
 from pandas_dptree.programmes.programme import Checked
 
-__all__ = ["clear_unfinished", "write_outputs"]
+__all__ = ["can_combine", "clear_unfinished", "page_content", "write_outputs"]
 
 _UNFINISHED: Final = ".dptree-"
 """How the names of temporary folders begin: what a run that was killed left there."""
@@ -39,16 +44,22 @@ def write_outputs(
     made, the files are written, and an error says so that is none of arguments: the tables are kept.
     """
     folder, kinds = checked.outputs.folder, checked.outputs.write
+    shown = {
+        name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
+    }
     with tempfile.TemporaryDirectory(dir=folder, prefix=_UNFINISHED) as scratch:
         made = Path(scratch)
         for name, table in tables.items():
             for kind in kinds:
-                if kind != "html":
+                if kind == "xlsx":
+                    estimates = {name: _frame(shown[name])}
+                    write_workbook({name: _frame(table)}, made / f"{name}.xlsx", estimates=estimates)
+                elif kind != "html":
                     _WRITERS[kind](_frame(table), made / f"{name}.{kind}")
         failure: Exception | None = None
         if "html" in kinds and tables.keys() == checked.tables.keys():
             try:
-                _write_page(checked, tables, shelf, made / PAGE, say)
+                _write_page(checked, shown, shelf, made / PAGE, say)
             except Exception as error:  # raised below: it must not cost the other files
                 failure = error
         names = sorted((path.name for path in made.iterdir()), key=lambda name: (name == PAGE, name))
@@ -118,45 +129,68 @@ def _rows(part: pd.DataFrame, dimension: str) -> xr.Dataset:
 _WRITERS: Final[Mapping[str, Callable[[pd.DataFrame, Path], object]]] = {
     "parquet": to_file,
     "csv": to_file,
-    "xlsx": to_file,
     "zarr": _write_zarr,
 }
 """How a table is written, by the ending of its file."""
 
 
 def _write_page(
-    checked: Checked, tables: Mapping[str, Any], shelf: Shelf, path: Path, say: Callable[[str], object]
+    checked: Checked, shown: Mapping[str, Any], shelf: Shelf, path: Path, say: Callable[[str], object]
 ) -> None:
     """Write the page. A section of changes finds the table of the period before, or is left out."""
-    options = checked.page
-    shown = {
-        name: shelf.with_estimates(name, checked.tables[name].plan, table) for name, table in tables.items()
-    }
+
+    def before(name: str) -> Any | None:
+        earlier = shelf.before(name)
+        if earlier is None:
+            say(f"Page: the changes of {name} are left out: no table of the period before was kept.")
+        return earlier
+
+    page(**page_content(checked, shown, before), ledger=shelf.ledger).write(path)
+
+
+def page_content(
+    checked: Checked, tables: Mapping[str, Any], before: Callable[[str], Any | None]
+) -> dict[str, Any]:
+    """Return the arguments of `page`: `before` finds the earlier release of a table."""
+    options, shown, labels = checked.page, dict(tables), _labels(checked)
+    every: list[Mapping[str, Any]] = [{"table": name} for name in tables]
     show: list[Mapping[str, Any]] = []
-    labels = _labels(checked)
-    every = [{"table": name} for name in tables]
     for entry in options.show or every:
-        if entry.get("as") == "change" and "before" not in entry:
+        if entry.get("as") == "change" and "before" not in entry and "table" in entry:
             name = entry["table"]
-            earlier = shelf.before(name)
+            earlier = before(name)
             if earlier is None:
-                say(f"Page: the changes of {name} are left out: no table of the period before was kept.")
                 continue
             shown[f"{name}, before"] = earlier
             labels[f"{name}, before"] = checked.budget.note_before or Path(checked.outputs.before or "").name
             entry = {**entry, "before": f"{name}, before"}
         show.append(entry)
-    page(
-        shown,
-        title=options.title,
-        show=show or every,
-        publisher=options.publisher,
-        notes=options.notes,
-        labels=labels,
-        language=options.language,
-        interactive=options.interactive,
-        ledger=shelf.ledger,
-    ).write(path)
+    if options.combine:
+        paths = [path for area in options.combine.values() for path in area]
+        own = [name for name, table in tables.items() if can_combine(checked, name, table, paths)]
+        show += [{"table": name, "as": "combine", "areas": options.combine} for name in own]
+    return {
+        "tables": shown,
+        "title": options.title,
+        "show": show or every,
+        "publisher": options.publisher,
+        "notes": options.notes,
+        "labels": labels,
+        "language": options.language,
+        "interactive": options.interactive,
+        "reliability": options.reliability,
+        "blank": options.blank,
+    }
+
+
+def can_combine(checked: Checked, name: str, table: Any, paths: Sequence[Sequence[Any]]) -> bool:
+    """Whether a table is one of counts that has all of these nodes."""
+    if checked.tables[name].verb != "counts" or not isinstance(checked.tables[name].plan, AdditivePlan):
+        return False
+    with suppress(ArgumentError):
+        rows_of_paths(Released.of(table), paths, "combine")
+        return True
+    return False
 
 
 def _labels(checked: Checked) -> dict[Any, Any]:

@@ -3,67 +3,50 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-import pandas as pd
+import math
+from collections.abc import Mapping
+from typing import Any
 
 from pandas_dptree.errors import did_you_mean, quote
 from pandas_dptree.output.pages.labels import Labels
+from pandas_dptree.output.pages.page import page_classes
 from pandas_dptree.output.pages.sections import SECTIONS
 from pandas_dptree.output.pages.texts import texts_of
-from pandas_dptree.programmes.hierarchies import Levels
 from pandas_dptree.programmes.placeholders import Placeholder
-from pandas_dptree.programmes.problems import Problem, Section
+from pandas_dptree.programmes.problems import Section
 from pandas_dptree.programmes.programme import PageOptions
 
 __all__ = ["page_of"]
-
-_RELIABILITY: Final = ("statcan", "abs", "none")
 
 
 def page_of(
     whole: Section,
     tables: Mapping[str, Section],
-    levels: Mapping[str, Levels | None],
     placeholder: Placeholder,
-    notes: list[Problem],
 ) -> PageOptions:
-    """Read the page; note what is wrong, and add to the `notes` what is not shown."""
+    """Read the page; note what is wrong."""
     section = Section(whole.problems, ("page",), whole.take("page", "a table", {}))
     title = section.take("title", "a text", whole.take("title", "a text", "Released tables"))
     placeholder.check(section, "title", section.entries.get("title") and title)
     show = section.take("show", "a list of tables")
     for number, entry in enumerate(show or [], start=1):
-        _check_entry(section, f"entry {number}", entry, tables)
+        _check_entry(section, number, entry, tables)
     reliability = section.take("reliability", "a text or a table", "statcan")
-    if isinstance(reliability, str) and reliability not in _RELIABILITY:
-        hint = (
-            f"{did_you_mean([reliability], _RELIABILITY)}choose one of {', '.join(_RELIABILITY)}, or a table."
-        )
-        section.add("reliability", f"{quote(reliability)} is unknown.", hint)
-    elif isinstance(reliability, dict) and not all(_is_error(each) for each in reliability.values()):
-        section.add(
-            "reliability", "must have a largest relative error for each class.", "for example { E = 0.165 }."
-        )
+    blank = section.take("blank", "a list of texts", [])
+    with section.problems.catching(section.path, {"reliability": "reliability", "blank": "blank"}):
+        reliability = _classes(reliability)
+        page_classes(reliability, blank)
     language = section.take("language", "a text", "en")
     labels = section.take("labels", "a table", {})
     with section.problems.catching(section.path, {"language": "language", "labels": "labels"}):
         Labels(labels, texts_of(language))
-    keys = _listed_keys(tables, levels)
-    areas = _combine(section, keys)
-    if areas:
-        combined = [
-            name for name in keys if all(_has(keys[name], path) for each in areas.values() for path in each)
-        ]
-        show = [{"table": name} for name in tables] if show is None else show
-        show += [{"table": name, "as": "combine", "areas": areas} for name in combined]
+    areas = _combine(section)
     options = PageOptions(
         title=placeholder.fill(title),
         show=None if show is None else tuple(show),
         combine=areas,
         reliability=reliability,
-        blank=tuple(section.take("blank", "a list of texts", [])),
+        blank=tuple(blank),
         labels=labels,
         publisher=section.take("publisher", "a text"),
         notes=section.take("notes", "a text"),
@@ -71,42 +54,41 @@ def page_of(
         interactive=section.take("interactive", "true or false", False),
     )
     section.finish()
-    for key in ("reliability", "blank"):
-        if key in section.entries:
-            path = ("page", key)
-            fact = "is checked, and not shown: pages of this version have no place for it."
-            notes.append(Problem(path, whole.problems.line(path), fact, "use table.dp.reliability()."))
     return options
 
 
-def _is_error(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+def _classes(stated: str | Mapping[str, Any]) -> str | Mapping[str, float]:
+    """Return classes by the relative errors below which they are, from those at which each begins."""
+    if isinstance(stated, str):
+        return stated
+    limits = [*stated.values(), math.inf]
+    return {"": limits[0], **dict(zip(stated, limits[1:], strict=True))}
 
 
 def _check_entry(
-    section: Section, where: str, entry: Mapping[str, Any], tables: Mapping[str, Section]
+    section: Section, number: int, entry: Mapping[str, Any], tables: Mapping[str, Section]
 ) -> None:
     """Check one entry of ``show``; options of a kind of section are the page's."""
     named = [entry["table"]] if "table" in entry else entry.get("tables")
     if ("table" in entry) == ("tables" in entry) or not isinstance(named, list) or not named:
-        section.add("show", f"{where} must have table or tables.", 'for example { table = "visits" }.')
+        section.add("show", "must have table or tables.", 'for example { table = "visits" }.', number)
         return
     for name in named:
         if not isinstance(name, str) or name not in tables:
             hint = f"{did_you_mean([name], tables)}the tables are {', '.join(tables)}."
-            section.add("show", f"{where} names {quote(name)}, which is no table.", hint)
+            section.add("show", f"names {quote(name)}, which is no table.", hint, number)
     kind = entry.get("as")
     if kind is not None and (not isinstance(kind, str) or kind not in SECTIONS):
         hint = f"{did_you_mean([kind], SECTIONS)}choose one of {', '.join(SECTIONS)}."
-        section.add("show", f"{where}: as = {quote(kind)} is unknown.", hint)
+        section.add("show", f"as = {quote(kind)} is unknown.", hint, number)
     takes = _entries_of(kind)
     for name in entry:
         if takes is not None and name not in takes:
             hint = f"{did_you_mean([name], takes)}its keys are {', '.join(takes)}."
-            section.add("show", f"{where} has the unknown key {quote(name)}.", hint)
+            section.add("show", f"has the unknown key {quote(name)}.", hint, number)
     before = entry.get("before")
     if before is not None and (not isinstance(before, str) or before not in tables):
-        section.add("show", f"{where}: before is no table.", f"the tables are {', '.join(tables)}.")
+        section.add("show", "before is no table.", f"the tables are {', '.join(tables)}.", number)
 
 
 def _entries_of(kind: Any) -> list[str] | None:
@@ -118,43 +100,16 @@ def _entries_of(kind: Any) -> list[str] | None:
     return list(dict.fromkeys(["table", "tables", "as", *options]))
 
 
-def _combine(section: Section, keys: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
-    """Read areas that are put together of paths, each the keys of a node of one of the tables."""
+def _combine(section: Section) -> dict[str, Any]:
+    """Read areas that are put together of paths; `rehearsing` compares these with the tables."""
     areas: dict[str, Any] = section.take("combine", "a table", {})
     for area, paths in areas.items():
-        if not isinstance(paths, list) or not all(
-            isinstance(path, list) and path for path in [paths, *paths]
-        ):
+        if not _are_paths(paths):
             fact = f"of {quote(area)} must be a list of paths."
             section.add("combine", fact, 'for example [["North"], ["South", "Harbour"]].')
             return {}
-        for path in paths:
-            if keys and not any(_has(table, path) for table in keys.values()):
-                fact = f"of {quote(area)} has the path {quote(path)}, which no table of counts has."
-                section.add("combine", fact, "write the keys from the coarsest level down.")
     return areas
 
 
-def _listed_keys(
-    tables: Mapping[str, Section], levels: Mapping[str, Levels | None]
-) -> dict[str, pd.DataFrame]:
-    """Return the public keys of the tables of counts whose levels are all columns with listed keys."""
-    found = {}
-    for name, table in tables.items():
-        by, down_to = table.entries.get("by"), table.entries.get("down_to")
-        own = levels.get(by) if isinstance(by, str) else None
-        if (
-            table.entries.get("verb") == "counts"
-            and own is not None
-            and own.places is not None
-            and not own.private
-        ):
-            last = own.names.index(down_to) if down_to in own.names else len(own.names) - 1
-            found[name] = own.places[list(own.names[: last + 1])]
-    return found
-
-
-def _has(keys: pd.DataFrame, path: Sequence[Any]) -> bool:
-    """Whether keys have a path."""
-    first = keys.iloc[:, : len(path)].astype("str")
-    return len(path) <= keys.shape[1] and bool((first == list(map(str, path))).all(axis="columns").any())
+def _are_paths(given: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(path, list) and path for path in [given, *given])

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pandas_dptree.errors import ArgumentError, DPTreeError, did_you_mean, quote
 from pandas_dptree.programmes.lines import Path
 
-__all__ = ["NONE", "Problem", "Problems", "ProgrammeError", "Section"]
+__all__ = ["EXAMPLES", "NONE", "Problem", "Problems", "ProgrammeError", "Section"]
 
 NONE: Final = "there is none."
 """What is wrong with a table of tables that is not there."""
@@ -29,7 +29,7 @@ class Problem:
         """Format the problem as two lines."""
         line = "" if self.line is None else f"line {self.line}"
         where = ", ".join(filter(None, [line, ".".join(self.path)]))
-        return f"  {where}: {self.fact}\n           Hint: {self.hint}"
+        return f"  {where}{': ' * bool(where)}{self.fact}\n           Hint: {self.hint}"
 
 
 class ProgrammeError(ArgumentError):
@@ -67,9 +67,10 @@ class Problems:
         below = [line for key, line in self.lines.items() if path and key[: len(path)] == path]
         return min(below) if below else around
 
-    def add(self, path: Path, fact: str, hint: str) -> None:
-        """Note what is wrong."""
-        self.found.append(Problem(path, self.line(path), fact, hint))
+    def add(self, path: Path, fact: str, hint: str, entry: int | None = None) -> None:
+        """Note what is wrong with a key, or with an entry of its list, counted from 1."""
+        line = self.line(path if entry is None else (*path, str(entry)))
+        self.found.append(Problem(path, line, fact if entry is None else f"entry {entry}: {fact}", hint))
 
     def catching(self, path: Path, arguments: Mapping[str, str] | None = None) -> _Catching:
         """Note an error of this package that the block raises, and go on after the block.
@@ -78,10 +79,10 @@ class Problems:
         """
         return _Catching(self, path, {} if arguments is None else arguments)
 
-    def note(self, path: Path, *texts: str) -> None:
+    def note(self, path: Path, *texts: str, entry: int | None = None) -> None:
         """Note a message of a call, without what only calls have, and with paths as they are written."""
         fact, hint = (each.replace("`", "").replace("dpt.", "").replace(self.folder, "") for each in texts)
-        self.add(path, fact, hint)
+        self.add(path, fact, hint, entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +142,9 @@ class Section:
                 None, f"must be a table, not {_named(values)}.", f"write [{'.'.join(path)}] above its keys."
             )
 
-    def add(self, key: str | None, fact: str, hint: str) -> None:
-        """Note what is wrong with a key, or with the whole table."""
-        self.problems.add(self.path if key is None else (*self.path, key), fact, hint)
+    def add(self, key: str | None, fact: str, hint: str, entry: int | None = None) -> None:
+        """Note what is wrong with a key, an entry of its list, or the whole table."""
+        self.problems.add(self.path if key is None else (*self.path, key), fact, hint, entry)
 
     def take(self, key: str, kind: str, default: Any = None) -> Any:
         """Return the value of a key, if it is of this kind; else `default`."""
@@ -153,7 +154,7 @@ class Section:
         value = self.entries[key]
         if value is None or _is(value, kind):
             return default if value is None else value
-        self.add(key, f"must be {kind}, not {_named(value)}.", _EXAMPLES.get(key, f"write {kind}."))
+        self.add(key, f"must be {kind}, not {_named(value)}.", EXAMPLES.get(key, f"write {kind}."))
         self.entries[key] = None  # stated, but of no use
         return default
 
@@ -208,12 +209,14 @@ class Section:
         return here or (problem.path == (*self.path, key) and problem.fact == NONE)
 
 
-_EXAMPLES: Final = {
+EXAMPLES: Final = {
     "by": 'for example by = ["region", "district"].',
+    "columns": "for example columns = { cost = { bounds = [0, 500] } }.",
     "files": 'for example files = "visits/*.parquet".',
     "share": "for example share = 0.5.",
     "write": 'for example write = ["parquet", "html"].',
 }
+"""Hints at what a key may hold."""
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -147,7 +147,7 @@ class Table:
     ----------
     name : str
         Its name in the programme, the ledger, the names of files, and on the page.
-    verb : {"counts", "sums", "means", "distribution"}
+    verb : {"counts", "sums", "means", "agg", "distribution"}
     source : str
         The name of its source.
     hierarchy : tuple of str
@@ -197,9 +197,9 @@ class PageOptions:
         Each like ``{"table": "visits", "as": "icicle"}`` or ``{"tables": ["visits", "care"]}``;
         None: all tables.
     combine : mapping of str to list of paths
-        Areas, by name; `show` has entries that show them.
+        Areas, by name, which are shown of the tables of counts that have them.
     reliability : str or mapping
-        ``"statcan"``, ``"abs"``, ``"none"``, or the largest relative error of each class.
+        ``"statcan"``, ``"abs"``, ``"none"``, or the relative error below which each class is.
     blank : tuple of str
         Classes whose numbers are not shown.
     labels : mapping of str to str

@@ -28,7 +28,7 @@ from pandas_dptree.errors import (
     quote,
 )
 from pandas_dptree.plans.options import Running
-from pandas_dptree.programmes.keeping import Earlier, Plans, Shelf, locked, shelf_of
+from pandas_dptree.programmes.keeping import Earlier, Plans, Shelf, locked, shelf_of, taken
 from pandas_dptree.programmes.outputs import clear_unfinished, write_outputs
 from pandas_dptree.programmes.programme import Checked, Period
 from pandas_dptree.programmes.sources import opened
@@ -195,9 +195,13 @@ def _in_words(checked: Checked, new: Plans, files: list[str], shelf: Shelf) -> s
         done = f"released {', '.join(new)}."
     else:
         done = "all tables were released before; no records were read, and nothing was charged."
+    kept = {name: table.plan for name, table in checked.tables.items() if name not in new}
     period = checked.period
     done = done.capitalize() if period is None else f"{period.unit.capitalize()} {period.text}: {done}"
-    return "\n".join(filter(None, [done, shelf.balance(), f"Wrote {_place(checked)}/: {_grouped(files)}"]))
+    told = [f"Taken: {each}" for each in taken(shelf, kept)]
+    return "\n".join(
+        filter(None, [done, *told, shelf.balance(), f"Wrote {_place(checked)}/: {_grouped(files)}"])
+    )
 
 
 def _place(checked: Checked) -> str:

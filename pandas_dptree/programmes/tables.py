@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from pandas_dptree.errors import ArgumentError, DPTreeWarning, did_you_mean, quote
+from pandas_dptree.hierarchy.areas import combine
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.files.public_tables import read_known
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.targets import within
@@ -18,15 +20,24 @@ from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.options import DISTRIBUTION, JOINT, LOSS, PLAN, SUMS, UNIT
 from pandas_dptree.privacy.loss import PrivacyLoss, float_within
 from pandas_dptree.programmes.hierarchies import Levels, nested
-from pandas_dptree.programmes.problems import Problem, Problems, Section
+from pandas_dptree.programmes.problems import EXAMPLES, Problem, Problems, Section
 from pandas_dptree.programmes.programme import Hierarchy, Table
 from pandas_dptree.verbs import plans
+from pandas_dptree.verbs.aggregations import Aggregation
+from pandas_dptree.verbs.aggregations import mean as mean_of
+from pandas_dptree.verbs.aggregations import sum as sum_of
 
 __all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of", "spent_by", "typed"]
 
 _OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     verb: tuple(name for name in options if name not in (*LOSS, *UNIT))
-    for verb, options in (("counts", PLAN), ("sums", SUMS), ("means", JOINT), ("distribution", DISTRIBUTION))
+    for verb, options in (
+        ("counts", PLAN),
+        ("sums", SUMS),
+        ("means", JOINT),
+        ("agg", JOINT),
+        ("distribution", DISTRIBUTION),
+    )
 }
 """The options of each verb; the budget states the loss, and the source whom to protect."""
 
@@ -52,6 +63,14 @@ class Sketch:
     options: Mapping[str, Any]
     values: Mapping[str, Any]
     share: Fraction | None
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether the records decide which nodes the table has."""
+        hierarchy = self.hierarchy
+        return hierarchy is not None and (
+            bool(hierarchy.private_keys) or isinstance(hierarchy.domain, PrefixTree)
+        )
 
     @property
     def columns(self) -> list[str]:
@@ -103,7 +122,7 @@ def sketch_of(
     for key in _BY_LEVEL:
         if isinstance(options.get(key), dict):
             options[key] = {aliases.get(level, level): value for level, value in options[key].items()}
-    own = {key: key for key in ("known", "target", "mechanism")}
+    own = {key: key for key in ("known", "target", "mechanism")} | {"paths": "target"}
     with section.problems.catching(section.path, own):
         _read_options(options, [] if hierarchy is None else list(map(str, _names(hierarchy))), folder)
     section.finish(_EXPLAINED)
@@ -173,16 +192,17 @@ def _hierarchy(section: Section, levels: Mapping[str, Levels | None], *, needed:
 def _values(section: Section, verb: str) -> dict[str, Any]:
     """Return what a verb measures: columns and their bounds."""
     if verb in ("sums", "means"):
-        section.take("columns", "a table")
         found: dict[str, Any] = {"columns": [], "bounds": {}, "granularity": {}}
-        if not section.entries.get("columns"):
-            section.add(None, "lacks columns.", "for example columns = { cost = { bounds = [0, 500] } }.")
+        if section.need("columns", "a table", EXAMPLES["columns"]) == {}:
+            section.add(None, "lacks columns.", EXAMPLES["columns"])
         for column, each in section.sections("columns"):
             found["columns"].append(column)
             found["bounds"][column] = each.need("bounds", "a list", "for example bounds = [0, 500].")
             found["granularity"][column] = each.take("granularity", "a number")
             each.finish()
         return found
+    if verb == "agg":
+        return _aggregations(section)
     if verb == "distribution":
         return {
             "column": section.need("column", "a text", 'for example column = "cost".'),
@@ -190,6 +210,41 @@ def _values(section: Section, verb: str) -> dict[str, Any]:
             "bounds": section.take("bounds", "a list"),
         }
     return {}
+
+
+def _aggregations(section: Section) -> dict[str, Any]:
+    """Return the columns that are read, and what is released of them by the names of columns of the table."""
+    made: dict[str, Any] = {}
+    for name, given in section.take("columns", "a table", {}).items():
+        made[name] = given if given == "count" else _sum_or_mean(section, name, given)
+    if not section.entries.get("columns"):
+        section.add(None, "lacks columns.", f"for example columns = {{ average = {_AGGREGATION} }}.")
+    read = [each.quantity.column for each in made.values() if isinstance(each, Aggregation)]
+    return {"columns": list(dict.fromkeys(read)), "aggregations": made}
+
+
+def _sum_or_mean(section: Section, name: str, given: Any) -> Aggregation | None:
+    """Read ``{ mean = "cost", bounds = [0, 500] }``; note what is wrong, and then return None."""
+    path = (*section.path, "columns", name)
+    kinds = [each for each in _AGGREGATIONS if isinstance(given, dict) and each in given]
+    if len(kinds) != 1:
+        fact = 'must be "count", or a table with sum or mean, one of them.'
+        section.problems.add(path, fact, f"for example {_AGGREGATION}.")
+        return None
+    each = Section(section.problems, path, given)
+    column = each.take(kinds[0], "a text")
+    bounds = each.need("bounds", "a list", "for example bounds = [0, 500].")
+    granularity = each.take("granularity", "a number")
+    each.finish()
+    if column is None or bounds is None:
+        return None
+    with section.problems.catching(path, {"bounds": "bounds", "granularity": "granularity"}):
+        return _AGGREGATIONS[kinds[0]](column, bounds=bounds, granularity=granularity)
+    return None
+
+
+_AGGREGATIONS: Final = {"sum": sum_of, "mean": mean_of}
+_AGGREGATION: Final = '{ mean = "cost", bounds = [0, 500] }'
 
 
 def _read_options(options: dict[str, Any], names: Sequence[str], folder: Path) -> None:
@@ -206,18 +261,22 @@ def _read_options(options: dict[str, Any], names: Sequence[str], folder: Path) -
             )
         options["mechanism"] = Multiplicative(**options["mechanism"])
     if isinstance(options.get("target"), dict):
-        options["target"] = {level: _target(level, each) for level, each in options["target"].items()}
+        options["target"] = dict(_target(level, each) for level, each in options["target"].items())
 
 
-def _target(level: str, given: Any) -> Any:
-    """Read a standard error, or ``{ within = 50, confidence = 0.95 }``."""
+def _target(name: str, given: Any) -> tuple[Any, Any]:
+    """Read the error of a level, or of an area, whose name is nowhere else."""
     if not isinstance(given, dict):
-        return given
-    if set(given) != {"within", "confidence"}:
-        raise ArgumentError(
-            "target", f"of {level} must be a number, or have within and confidence.", hint="for example 25."
-        )
-    return within(given["within"], confidence=given["confidence"])
+        return name, given
+    if set(given) == {"paths", "error"}:
+        return combine(given["paths"]), given["error"]
+    if set(given) == {"within", "confidence"}:
+        return name, within(given["within"], confidence=given["confidence"])
+    raise ArgumentError(
+        "target",
+        f"of {name} must be a number, or have within and confidence; or of an area, paths and error.",
+        hint='for example 25, or { paths = [["North"], ["South", "Harbour"]], error = 25 }.',
+    )
 
 
 # Losses ---------------------------------------------------------------------------------------------------
@@ -258,6 +317,8 @@ def loss_of(sketch: Sketch, budget: PrivacyLoss, n_tables: int, *, even: bool) -
     if share is None:
         return None
     parts = {name: float_within(typed(whole) * share) for name, whole in budget.to_dict().items()}
+    if budget.rho is not None and not sketch.needs_delta:
+        parts.pop("delta", None)
     return PrivacyLoss(**parts)
 
 
@@ -289,7 +350,7 @@ def planned(
     plan: Plan[Any] | None = None
     known = {key: key for key in section.entries}
     if "columns" in known:
-        known |= {"bounds": "columns", "granularity": "columns"}
+        known |= dict.fromkeys(("bounds", "granularity", "aggregations"), "columns")
     with (
         section.problems.catching(section.path, known),
         warnings.catch_warnings(record=True) as caught,
@@ -320,6 +381,8 @@ def _plan(sketch: Sketch, options: Mapping[str, Any]) -> Plan[Any]:
         return plan(domain, private_keys=private, **options)
     if sketch.verb == "distribution":
         return plans.plan_distribution(values.pop("column"), domain=domain, **values, **options)
+    if sketch.verb == "agg":
+        return plans.plan_agg(domain, values["aggregations"], **options)
     if not any(values["granularity"].values()):
         del values["granularity"]
     return {"sums": plans.plan_sums, "means": plans.plan_means}[sketch.verb](domain, **values, **options)

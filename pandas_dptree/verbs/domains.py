@@ -51,6 +51,7 @@ def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Do
             )
         domain = Domain.from_categories(frame, by=plain)
     elif plain and (domain is None or isinstance(domain, str)):
+        above = f", and a domain of {quote(plain[:-1], of=names)}" if len(plain) > 1 else ""
         raise ArgumentError(
             "domain",
             f"must be given for the keys {quote(list(plain))}"
@@ -61,8 +62,8 @@ def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Do
             hint="if you have a list of the keys that was not made from the records, pass it as a frame: one "
             'row per leaf. If everybody may know which keys the records have, state that with "observed" (or '
             '"categories", for the categories of categorical keys). If nobody can list the keys, pass '
-            f"private_keys={quote([*plain[-1:], *private], of=names)} and a delta: only keys that many units "
-            "share are released.",
+            f"private_keys={quote([*plain[-1:], *private], of=names)} and a delta{above}: only keys "
+            "that many units share are released.",
         )
     return derived_domain(by, domain)
 

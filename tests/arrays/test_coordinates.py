@@ -14,7 +14,7 @@ from pandas_dptree.hierarchy.levels.prefixes import prefixes
 from pandas_dptree.hierarchy.levels.quadtree import Quadtree
 from tests.helpers_arrays import EXACT, MONTHS, level, picture, records, visits_of_the_world
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 
 BY = ["state", "county", "city"]
 
@@ -282,7 +282,7 @@ def test_a_record_more_moves_one_count_of_each_level(world: xr.DataArray, by, se
 def test_what_an_answer_looks_like_is_public(world: xr.DataArray, by) -> None:
     def look(array: xr.DataArray):
         tree = array.dp.tree_counts(by, epsilon=1.0, confidence=0.9, keep=["measurements"])
-        return told(tree), [
+        return stated_in(tree), [
             {
                 name: (each.dims, each.dtype, str(each.values) if name in group.coords else None)
                 for name, each in group.variables.items()

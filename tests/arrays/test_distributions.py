@@ -11,7 +11,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, arrays
 from tests.helpers_arrays import EXACT
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 
 EDGES = [0, 18, 40, 65, 120]
 
@@ -55,7 +55,7 @@ def test_distributions_are_those_of_frames(ages: xr.DataArray, options: dict) ->
     table = array.dp.cdf("age", edges=EDGES, confidence=0.9, **options, rng=np.random.default_rng(1))
     for name in frame.columns:
         assert table[name].values.tolist() == frame[name].tolist()
-    assert told(table) == told(frame)
+    assert stated_in(table) == stated_in(frame)
 
 
 def test_the_noise_of_distributions_covers_what_a_unit_can_move(ages: xr.DataArray) -> None:
@@ -98,7 +98,7 @@ def test_a_plan_of_a_distribution_releases_any_number_of_arrays(ages: xr.DataArr
     table = plan.release(one.values, rng=np.random.default_rng(1)).cdf()
     same = one.dp.cdf("age", plan=plan, rng=np.random.default_rng(1))
     assert same["count"].values.tolist() == table["count"].tolist()
-    assert told(same) == told(table)
+    assert stated_in(same) == stated_in(table)
 
 
 def test_a_plan_of_a_distribution_looks_at_no_cell(ages: xr.DataArray) -> None:

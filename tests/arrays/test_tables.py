@@ -15,7 +15,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ArgumentError, ColumnsError, DomainError, Tree, arrays
 from tests.helpers_arrays import EXACT, MONTHS, level, records
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 
 BY = ["state", "county", "city"]
 
@@ -82,7 +82,7 @@ def test_arrays_and_frames_give_the_same_table(cube: xr.DataArray, options: dict
             assert np.array_equal(
                 released, rows[column].to_numpy(dtype=float, na_value=np.nan), equal_nan=True
             )
-    assert told(tree) == told(frame)
+    assert stated_in(tree) == stated_in(frame)
 
 
 def test_each_tree_has_noise_of_its_own() -> None:

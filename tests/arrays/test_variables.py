@@ -8,7 +8,7 @@ from pandas_dptree import ArgumentError, ColumnsError
 from pandas_dptree.arrays import several
 from tests.helpers_arrays import LEVELS, MIXED, NO_NOISE, level
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 
 BY = ["state", "city"]
 
@@ -16,7 +16,7 @@ BY = ["state", "city"]
 def test_types_never_depend_on_the_cells(hospitals: xr.Dataset) -> None:
     def shape(dataset):
         tree = dataset.dp.tree_sums(BY, bounds=MIXED, epsilon=1.0, confidence=0.9, keep=["measurements"])
-        return told(tree), {
+        return stated_in(tree), {
             key: {
                 name: (each.dims, each.dtype, each.shape) for name, each in level(tree, key).variables.items()
             }

@@ -165,7 +165,7 @@ class Truth:
         return self.errors(values.sum(), first, places, values)
 
     def of_each_level(self, stable: StableKeys, rng: np.random.Generator) -> dict[str, float]:
-        """Measure releases of each level by itself, with one part of the loss for each, and of the total."""
+        """Measure releases of each level separately, with one part of the loss for each, and of the total."""
         q = np.exp(-1 / stable.noise_scale)
         total = self.leaves.sum() + rng.geometric(1 - q) - rng.geometric(1 - q)
         first = np.zeros(len(self.first))
@@ -188,7 +188,7 @@ def beside_opendp(frame: pd.DataFrame, repeats: int) -> pd.DataFrame:
 
     Both protect one row, added or removed, at epsilon 1 and delta 1e-6. Ours releases the total and the keys
     of each level, with shares that double downwards, or with nine tenths of the loss for the paths. Theirs
-    releases whole paths as flat keys, with all of the loss; or the total and each level by itself, with an
+    releases whole paths as flat keys, with all of the loss; or the total and each level separately, with an
     even part of epsilon for each, and of delta for each level of keys.
 
     Returns

@@ -39,7 +39,9 @@ def test_a_run_and_another(file, capsys):
     assert main(["run", str(file), "--for", "2025-03"]) == 0 and charges(file) == 3
     capsys.readouterr()
     assert main(["run", str(file), "--for", "2025-03", "--dry-run"]) == 0
-    assert "released. A run makes the outputs again, and charges nothing." in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "released. A run makes the outputs again, and charges nothing." in printed
+    assert "Taken: visits as kept on 20" in printed and ", charge " in printed
 
 
 def test_what_is_due_up_to_the_first_failure(file, capsys):
@@ -76,7 +78,11 @@ def test_what_is_wrong(file, capsys):
         assert main(["run", str(file), *arguments]) == 2
         assert capsys.readouterr().err.startswith("dptree: --for")
     assert main(["run", str(file.parent / "none.toml")]) == 2
-    assert "it does not exist" in capsys.readouterr().err
+    assert "\n  cannot be read: it does not exist" in capsys.readouterr().err
+    (file.parent / "budget.sqlite").unlink()
+    file.write_text(REPORT)
+    assert main(["run", str(file), "--for", "2025-03"]) == 2
+    assert "create it with `dptree ledger create`" in capsys.readouterr().err
     with pytest.raises(SystemExit) as stopped:
         main(["run", str(file), "--for", "2025-03", "--due"])
     assert stopped.value.code == 2

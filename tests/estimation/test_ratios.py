@@ -4,6 +4,7 @@ import math
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
 from pandas_dptree.estimation.ratios import independent, ratio_intervals
@@ -56,3 +57,31 @@ def test_the_shape_of_the_noise_of_counts_is_that_of_the_interval():
     )  # fmt: skip
     reach = b * math.log(20)
     np.testing.assert_allclose(np.ravel(ends), [total / (count + reach), total / (count - reach)], rtol=1e-3)
+
+
+@each("covariance", [-40.0, 20.0, 45.0])
+def test_ends_are_where_the_difference_is_as_large_as_its_dependent_error(covariance):
+    total, count, variances = 30.0, 40.0, (50.0, 60.0)
+    joint = [np.array([each]) for each in (variances[0], covariance, variances[1], 0, 0, 0, 0, 0)]
+    ends = ratio_intervals(
+        np.array([total]), np.array([count]), joint_cumulants=joint, bounds=(-9, 9), confidence=0.95
+    )
+    for t in np.ravel(ends):
+        error = math.sqrt(variances[0] - 2 * t * covariance + t**2 * variances[1])
+        assert abs(total - t * count) == pytest.approx(1.96 * error, rel=1e-3)
+    assert ends[0] < total / count < ends[1]
+
+
+def test_a_step_of_the_count_is_as_many_steps_of_the_sum_as_the_ratio():
+    once = {"joint_cumulants": independent((np.full(1, 0.2), np.full(1, 0.2)), (np.zeros(1), np.zeros(1)))}
+    of_count, of_sum, none = (
+        np.ravel(
+            ratio_intervals(
+                np.array([80.0]), np.array([40.0]), bounds=(0, 9), confidence=0.95,
+                steps=(np.array([first]), np.array([second])), **once,
+            )
+        )
+        for first, second in ((0.0, 1.0), (2.0, 0.0), (0.0, 0.0))
+    )  # fmt: skip
+    np.testing.assert_allclose(of_count, of_sum)
+    assert of_count[0] < none[0] < none[1] < of_count[1]

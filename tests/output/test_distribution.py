@@ -15,7 +15,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.sampling import byte_source
 from tests.helpers_cases import each
 from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_random import rng
 
 NO_NOISE = {"epsilon": 1e6}
@@ -194,7 +194,7 @@ def test_rows_columns_and_types_do_not_depend_on_the_records(kind, by):
             tuple(
                 (
                     table.shape, tuple(table.columns), tuple(map(str, table.dtypes)), str(table.index.dtype),
-                    table.index.name, json.dumps(told(table)), str(table.index.tolist()),
+                    table.index.name, json.dumps(stated_in(table)), str(table.index.tolist()),
                 )
                 for table in tables
             )

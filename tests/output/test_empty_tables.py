@@ -17,7 +17,7 @@ from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import totals_of, usual_causes, warn_if_empty
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_warnings import CELLS, DOMAIN, EMPTY, FACTOR, STATES, N, records, seeded
 
 MONTHS = dpt.calendar("date", ["month"], start="2024-01-01", end="2024-12-31")
@@ -111,7 +111,7 @@ def test_a_nearly_empty_table_gives_one_warning_with_its_causes(name, change, co
     assert caught[0].filename == __file__
     kept = caught[0].message.released
     if isinstance(kept, Distribution):  # of which the verb returns a table
-        assert told(kept).items() <= told(released).items()  # which states the confidence, too
+        assert stated_in(kept).items() <= stated_in(released).items()  # which states the confidence, too
     else:
         assert kept is released
 
@@ -264,7 +264,7 @@ def test_counts_with_bounded_relative_error_are_compared_with_their_bound(alpha,
 
 def test_the_warning_is_a_function_of_the_table():
     """Its arguments are what was released, and what follows from the plan: there is no way for records."""
-    assert [*inspect.signature(warn_if_empty).parameters] == ["released", "totals", "causes"]
+    assert [*inspect.signature(warn_if_empty).parameters] == ["released", "totals", "causes", "table"]
     assert [*inspect.signature(totals_of).parameters] == ["root", "quantities"]
     assert [*inspect.signature(usual_causes).parameters] == ["domain", "derived", "values", "privacy_unit"]
 
@@ -280,7 +280,7 @@ def test_tables_with_one_root_have_one_warning(count, std_error, rows):
     def quote(below):
         table = pd.DataFrame({"level": "total", "count": [count, *below], "std_error": std_error})
         with warnings.catch_warnings(record=True, action="always") as caught:
-            warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), "hint")
+            warn_if_empty(table, totals_of(table[:1], {"count": COUNT}), "hint", "The released table")
         return [str(each.message) for each in caught]
 
     assert quote(rows) == quote([])

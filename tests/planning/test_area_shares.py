@@ -44,6 +44,7 @@ def dense_error(plan, area):
     {"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 1.0, "split": "uniform"},
     {"epsilon": 1.0, "split": {"district": 0.5, "place": 0.5}}, {"epsilon": 1.0, "consistency": "none"},
     {"epsilon": 1.0, "known": {"total": 900}}, {"rho": 0.5, "privacy_unit": "u", "max_contributions": 3},
+    {"epsilon": 1.0, "neighbors": "replace"}, {"rho": 0.1, "neighbors": "replace"},
 ])  # fmt: skip
 def test_the_error_of_an_area_is_that_of_the_dense_covariance(options):
     plan = dpt.plan(DOMAIN, **options)
@@ -62,7 +63,7 @@ def test_the_error_of_sums_is_in_the_unit_of_the_column():
 
 @each("options", [
     {}, {"mechanism": "gaussian"}, {"delta": 1e-6}, {"split": "uniform"}, {"known": {"total": 900}},
-    {"consistency": "none"},
+    {"consistency": "none"}, {"neighbors": "replace", "mechanism": "gaussian"},
 ])  # fmt: skip
 def test_a_target_of_an_area_is_reached_and_not_passed(options):
     plan = dpt.plan(DOMAIN, target={COAST: 25}, **options)

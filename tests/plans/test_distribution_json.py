@@ -15,7 +15,7 @@ import pandas_dptree as dpt
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_json import json_values, places_in_json, replaced, without
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more_than_stated
 
 EDGES = {
@@ -207,7 +207,7 @@ def test_anything_is_a_distribution_within_its_loss_or_an_argument_error(data, p
 
 def test_a_plan_of_a_distribution_is_a_plan_like_others():
     assert isinstance(SHAPE, dpt.Plan) and SHAPE.headline in SHAPE._repr_html_().replace("&#x27;", "'")
-    assert SHAPE.provenance() == told(SHAPE.release(pd.DataFrame(columns=["cost", *BY], dtype=float)))
+    assert SHAPE.provenance() == stated_in(SHAPE.release(pd.DataFrame(columns=["cost", *BY], dtype=float)))
     for options in STRATEGIES.values():
         options = {name: value for name, value in options.items() if name != "strategy"}
         plan = dpt.plan_distribution("cost", **EDGES["numbers"], domain=DOMAIN, **options)

@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
 from tests.helpers_cases import each
 from tests.helpers_estimation import FITS
-from tests.helpers_output import KEYS, KNOWN, LOSSES, people, told, us
+from tests.helpers_output import KEYS, KNOWN, LOSSES, people, stated_in, us
 from tests.helpers_plans import by_node, copies, even_split
 from tests.helpers_random import rng
 from tests.reference import dense_least_squares
@@ -179,7 +179,7 @@ def test_known_counts_are_never_compared_with_the_records(consistency, fit):
     for table in tables:
         fixed = ["level", *KEYS, "std_error", "noise_scale"]
         pd.testing.assert_frame_equal(table[fixed], tables[0][fixed])
-        assert told(table) == told(tables[0]) and (table.dtypes == tables[0].dtypes).all()
+        assert stated_in(table) == stated_in(tables[0]) and (table.dtypes == tables[0].dtypes).all()
         assert (table["measurement"].isna() == tables[0]["measurement"].isna()).all()
         assert table.dp.level("total")[["count", "lower", "upper", "std_error"]].values.tolist() == [
             [10, 10, 10, 0]

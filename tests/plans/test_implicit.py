@@ -445,7 +445,7 @@ def test_arguments_that_cannot_be_used_are_refused(make, fact):
     [
         (pd.DataFrame({"zap": ["1"]}), ZIPS, "lacks the columns: 'zip'"),
         (pd.DataFrame({"zip": [12345]}), ZIPS, "numbers, not text"),
-        (pd.DataFrame({"u": ["1"]}, dtype="str"), binary("u", bits=9), "text, not numbers"),
+        (pd.DataFrame({"x": ["1"]}, dtype="str"), PREFIXES, "text, not numbers"),
         (pd.DataFrame({"ip": pd.to_datetime(["2024-01-01"])}), ADDRESSES, "times, not numbers or text"),
     ],
 )

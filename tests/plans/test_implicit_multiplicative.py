@@ -26,7 +26,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_implicit import ADDRESSES, HALF, LARGE, NUMBERS, TREES, ZIPS, listed, records_of_sizes
 from tests.helpers_multiplicative import chain_of
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 from tests.strategies import objects, zoo
@@ -81,7 +81,7 @@ def test_bad_records_neither_raise_nor_change_columns(values, tree, clip):
     empty = plan.release(pd.DataFrame({tree.column: objects([])}))
     pd.testing.assert_frame_equal(table.drop(columns=["count", "error_bound"]),
                                   empty.drop(columns=["count", "error_bound"]))  # fmt: skip
-    assert told(table) == told(empty) and len(table) == 1
+    assert stated_in(table) == stated_in(empty) and len(table) == 1
 
 
 # The promise

@@ -17,7 +17,7 @@ from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
 from pandas_dptree.mechanisms.multiplicative.thresholds import group_loss
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_privacy import LOSS
 from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
@@ -188,7 +188,7 @@ def test_shape_and_types_follow_from_the_plan_alone(drawn, neighbors, clip):
     values = ["count", "error_bound"]
     released, empty = plan.release(rows), plan.release(rows.iloc[:0])
     pd.testing.assert_frame_equal(released.drop(columns=values), empty.drop(columns=values))
-    assert told(released) == told(empty)
+    assert stated_in(released) == stated_in(empty)
     for table in (released, empty):
         assert (table[values].dtypes == np.int64).all() and (table[values] >= 0).all(axis=None)
         for depth, name in enumerate(level_names(domain)[1:], start=1):

@@ -15,7 +15,7 @@ from pandas_dptree.plans.charging import Charge, Chargeable
 from pandas_dptree.plans.running import Release, carry_out
 from tests.helpers_cases import each
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_privacy import LOSS
 
 NOTE = "2026-03"
@@ -23,7 +23,7 @@ every_kind = pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 
 
 class Account(Chargeable):
-    """Notes what it is asked, and refuses or fails if told to."""
+    """Notes what it is asked, and refuses or fails if it is to."""
 
     def __init__(self, events=None, *, refuses=False, fails=False):
         self.events = [] if events is None else events
@@ -161,7 +161,7 @@ def test_the_table_names_its_charge(plan):
     released = plan.release(RECORDS, ledger=Account(), note=NOTE)
     table = released.histogram() if isinstance(released, dpt.Distribution) else released
     ledger = {"account": "patients", "charge": 7, "digest": "ab" * 32}
-    assert told(table) == {**plan.provenance(), "ledger": ledger}
+    assert stated_in(table) == {**plan.provenance(), "ledger": ledger}
     assert table.attrs["dp"]["table_digest"] == table_digest(table)
     assert NOTE not in repr(table.attrs)  # a note may be internal
 
@@ -197,10 +197,11 @@ def test_an_error_in_reading_the_last_of_several_costs_nothing(events):
 
 
 def test_warnings_come_after_the_mark_and_hold_all_tables(events, monkeypatch):
-    seen = []
+    seen, named = [], []
 
-    def warn_if_empty(released, totals, causes):
+    def warn_if_empty(released, totals, causes, table):
         events.append("warning")
+        named.append(table)
         seen.append(released)
 
     monkeypatch.setattr("pandas_dptree.plans.running.warn_if_empty", warn_if_empty)
@@ -208,6 +209,7 @@ def test_warnings_come_after_the_mark_and_hold_all_tables(events, monkeypatch):
     releases = {name: plan._prepared(RECORDS) for name in ("one", "two")}
     tables = carry_out(releases, {"ledger": Account(events), "note": NOTE})
     assert events[-3:] == ["released", "warning", "warning"] and seen == [tables, tables]
+    assert named == ["The released table 'one'", "The released table 'two'"]
     (alone,) = carry_out({"one": releases["one"]}, {}).values()
     assert seen[2] is alone
 

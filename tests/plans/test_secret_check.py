@@ -455,8 +455,8 @@ def test_planted_values_appear_in_the_check_alone(caplog, capfd, recwarn, tmp_pa
             shown += PLANTED in check.to_text()
             assert not fails
         except dpt.DPTreeError as error:
-            told = "".join(traceback.format_exception(error))
-            assert fails and PLANTED not in told
+            printed = "".join(traceback.format_exception(error))
+            assert fails and PLANTED not in printed
             assert error.__cause__ is None and error.__context__ is None
     assert shown == 2  # of the frames that can be read
     assert before == (repr(plan), plan.to_dict(), set(vars(plan)))

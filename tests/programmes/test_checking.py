@@ -2,11 +2,14 @@
 # ruff: noqa: E501
 
 import random
+from dataclasses import replace
+from datetime import date
 
+import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.errors import DPTreeError
+from pandas_dptree.errors import ArgumentError, DPTreeError
 from tests.helpers_toml import CENSUS, PROGRAMMES, REPORT, WEBLOGS, make_files
 
 
@@ -42,7 +45,15 @@ def test_the_report_is_right(folder):
     assert checked.outputs.folder == folder / "published" / "2025-03"
     assert checked.outputs.before == folder / "published" / "2025-02"
     assert checked.page.title == "Visits to clinics, 2025-03"
+    assert checked.page.reliability == "statcan" and checked.page.blank == ()
     assert checked.account.n_charges == 0 and not (folder / "published").exists()
+
+
+def test_classes_of_pages_begin_where_the_table_says(folder):
+    """From 0.165 on a number is of class E, from 0.333 on of class F, which is blank."""
+    classes = 'reliability = { E = 0.165, F = 0.333 }\nblank = ["F"]\n'
+    page = check(folder, REPORT.replace("combine =", f"{classes}combine =")).page
+    assert page.reliability == {"": 0.165, "E": 0.333, "F": float("inf")} and page.blank == ("F",)
 
 
 def test_digests_do_not_depend_on_the_period(folder):
@@ -90,6 +101,10 @@ tables.costs.share (line 38)."""
     )
 
 
+MEANS = """verb = "means"
+by = "place"
+down_to = "district"
+columns = { age = { bounds = [0, 100] }, cost = { bounds = [0, 500] } }"""
 MISTAKES = [
     ('format = "dptree 1"', 'format = "dptree 2"', 2, "format", "is unknown: 'dptree 2'", '"dptree 1"'),
     ('format = "dptree 1"', "", 1, "", "lacks format", "first line"),
@@ -117,6 +132,8 @@ MISTAKES = [
     ("max_contributions = 2", 'max_contributions = 2\ntimezone = "Berlin"', 10, "sources.visits.timezone", "", "Europe"),
     ("max_contributions = 2", 'max_contributions = 2\ntypes = { age = "int64" }', 10, "sources.visits.types",
      "lacks [", "state the types"),
+    ("columns = { age = { bounds = [0, 100] }, cost = { bounds = [0, 500] } }", 'columns = ["cost"]', 30,
+     "tables.care.columns", "must be a table, not a list", "for example columns = { cost"),
     ('"clinics.csv"', '"clinic.csv"', 13, "hierarchies.place.domain", "'clinic.csv': it does not exist", "path"),
     ('"clinics.csv"', '"observed"', 13, "hierarchies.place.domain", "before any record is read", "file"),
     ('domain = "clinics.csv"', "", 11, "hierarchies.place", "lacks domain", "file"),
@@ -136,6 +153,19 @@ MISTAKES = [
     ("share = 0.5 ", "share = 1.5 ", 24, "tables.visits.share", "not between 0 and 1", "0.5"),
     ("share = 0.5 ", "", 21, "tables.visits", "lacks a share", "target"),
     ("share = 0.5 ", "epsilon = 1.0 ", 24, "tables.visits.epsilon", "belongs to the budget", "share"),
+    ('verb = "means"', 'verb = "agg"', 30, "tables.care.columns.age", 'must be "count", or a table', "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = {}', 26, "tables.care", "lacks columns", "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = "cont" }', 29, "tables.care.columns.x", 'must be "count"', "{ mean ="),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age" } }', 29, "tables.care.columns.x", "lacks bounds", "[0, 500]"),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", bounds = [2, 1] } }', 29, "tables.care.columns.x.bounds", "", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", mean = "age" } }', 29, "tables.care.columns.x", "one of", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { x = { sum = "age", bounds = [0, 9], of = 1 } }', 29, "tables.care.columns.x.of",
+     "unknown key", ""),
+    (MEANS, 'verb = "agg"\nby = "place"\ncolumns = { count = { sum = "age", bounds = [0, 9] } }', 29, "tables.care.columns", "cannot name", ""),
+    ("share = 0.5 ", "target = { A = { paths = [], error = 40 } } ", 24, "tables.visits.target", "", ""),
+    ("share = 0.5 ", 'target = { A = { paths = [["Nowhere"]], error = 40 } } ', 24, "tables.visits.target", "Nowhere", ""),
+    ("share = 0.5 ", 'target = { A = { paths = [["Brenvale"]] } } ', 24, "tables.visits.target", "paths", "error = 25"),
+    ("share = 0.5 ", "target = { region = { error = 40 } } ", 24, "tables.visits.target", "within", "error = 25"),
     ("share = 0.5 ", "share = 0.5\nsplit = { distrct = 1.0 } ", 25, "tables.visits.split", "distrct", ""),
     ("share = 0.5 ", 'share = 0.5\nconsistency = "integr" ', 25, "tables.visits.consistency", "is unknown", "integer"),
     ("share = 0.5 ", "target = { district = 0.1 } ", 24, "tables.visits.target", "more than the budget", "larger"),
@@ -146,16 +176,18 @@ MISTAKES = [
     ("bins = 100", "bins = 0", 37, "tables.costs.bins", "", ""),
     ('"xlsx", "html"]', '"excel", "html"]', 42, "outputs.write", "'excel' is unknown", "xlsx"),
     ('folder = "published/{month}"', 'folder = "published"', 41, "outputs.folder", "overwrite", "{month}"),
-    ('as = "icicle"', 'as = "icycle"', 45, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
-    ('"visits", "care"]', '"visits", "car"]', 45, "page.show", "no table", "did you mean 'care'?"),
+    ('as = "icicle"', 'as = "icycle"', 46, "page.show", "'icycle' is unknown", "did you mean 'icicle'?"),
+    ('"visits", "care"]', '"visits", "car"]', 47, "page.show", "no table", "did you mean 'care'?"),
     ('[["Brenvale"]', '[["Brenval"]', 51, "page.combine", "which no table of counts has", "coarsest"),
     ("combine =", "blanck = []\ncombine =", 51, "page.blanck", "unknown key", "did you mean blank?"),
     ("combine =", 'language = "xx"\ncombine =', 51, "page.language", "", ""),
     ("combine =", "labels = { x = [] }\ncombine =", 51, "page.labels", "", ""),
-    ('as = "icicle"', "as = []", 45, "page.show", "unknown", "icicle"),
+    ('as = "icicle"', "as = []", 46, "page.show", "unknown", "icicle"),
     ("share = 0.5 ", "share = 0.5\nmechanism = { alpha = 0.5, zz = 1 } ", 25, "tables.visits.mechanism", "", "alpha"),
     ('"budget.sqlite"', '"budget\\u0000"', 16, "budget.ledger", "must be a text", ""),
     ("combine =", 'reliability = "statkan"\ncombine =', 51, "page.reliability", "unknown", "'statcan'?"),
+    ("combine =", "reliability = { E = 0.5, F = 0.2 }\ncombine =", 51, "page.reliability", "do not increase", ""),
+    ("combine =", 'blank = ["G"]\ncombine =', 51, "page.blank", "'G'", "A, B, C, D, E, F"),
     ('title = "Visits to clinics, {month}"', 'title = "Visits, {year}"', 3, "title", "{year} is no", "{month}"),
 ]  # fmt: skip
 
@@ -197,6 +229,48 @@ def test_no_file(folder):
         dpt.Programme.from_file(folder / "latin.toml")
 
 
+def test_a_period_made_by_hand_is_read_again(folder):
+    """Its text becomes part of paths."""
+    (folder / "report.toml").write_text(REPORT)
+    programme = dpt.Programme.from_file(folder / "report.toml")
+    march = programme.periods("2025-03")[0]
+    assert programme.check(march).period == march
+    for made in (replace(march, text="../.."), replace(march, text="2025", unit="year")):
+        with pytest.raises(ArgumentError, match="is no month"):
+            programme.check(made)
+    assert programme.check(replace(march, start=date(2020, 1, 1))).period == march
+
+
+def test_a_ledger_that_keeps_no_tables_is_refused(folder):
+    options = {"rho": 1.0, "privacy_unit": "person", "keep_tables": False}
+    dpt.Ledger.create(folder / "none.sqlite", account="patients", **options).close()
+    [(line, path, fact, _)] = problems(folder, REPORT.replace("budget.sqlite", "none.sqlite"))
+    assert (line, path) == (16, "budget.ledger") and fact.startswith("keeps no tables")
+
+
+def test_what_is_due_of_a_part_of_an_account(tmp_path):
+    """Releases that were charged to another part, or to the account itself, are not those of the programme."""
+    path = tmp_path / "budget.sqlite"
+    frame = pd.DataFrame({"region": ["N"] * 9, "u": range(9)})
+    with dpt.Ledger.create(
+        path, account="patients", epsilon=1.0, privacy_unit="u", parts=["north", "south"]
+    ) as ledger:
+        whole = ledger["patients"]
+        charged = {"2025-01": whole.part("north"), "2025-02": whole.part("south"), "2025-03": whole}
+        for month, account in charged.items():
+            frame.dp.tree_counts(
+                ["region"], domain="observed", epsilon=0.1, ledger=account, note=month, name="visits",
+                privacy_unit="u", max_contributions=1,
+            )  # fmt: skip
+    budget = {"ledger": "budget.sqlite", "account": "patients", "part": "north", "note": "{month}"}
+    document = {"each": "month", "first": "2025-01", "tables": {"visits": {}}, "budget": budget}
+    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 4, 1))
+    assert [period.text for period in due] == ["2025-02", "2025-03"]
+    del budget["part"]
+    due = dpt.Programme.from_dict(document, folder=tmp_path).due(date(2025, 4, 1))
+    assert [period.text for period in due] == ["2025-01", "2025-02"]
+
+
 def test_a_part_of_the_cap_and_even_shares(folder):
     text = REPORT.replace("rho = 0.02", 'rho = "cap/12"')
     for share in ("share = 0.5 ", "share = 0.35", "share = 0.15"):
@@ -225,6 +299,9 @@ def test_nested_and_derived_hierarchies(folder):
     text = text.replace(
         "[budget] ", '[hierarchies.ages]\ncut = { column = "age", bins = [0, 18, 65] }\n\n[budget] '
     )
+    with pytest.raises(dpt.ProgrammeError, match="entry 2: sets tables of different levels"):
+        check(folder, text[: text.index("combine =")])
+    text = text[: text.index("[page]")]
     plan = check(folder, text).tables["visits"].plan
     assert len(plan.level_names) == 5 and plan.domain.sources == ("region", "district", "clinic", "age")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -21,6 +22,7 @@ from pandas_dptree.errors import (
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.output.files import read_file
 from pandas_dptree.programmes import running
+from pandas_dptree.programmes.describing import described
 from pandas_dptree.programmes.keeping import locked, shelf_of
 from pandas_dptree.programmes.outputs import as_tree
 from tests.helpers_programmes import counts, is_empty, records
@@ -48,10 +50,24 @@ def test_a_run_and_the_same_again(visits, ledger):
     pd.testing.assert_frame_equal(second.tables["visits"], first.tables["visits"])
     words = "Month 2025-03: all tables were released before; no records were read, and nothing was charged."
     assert visits.said[-1].startswith(words)
+    origin = r" by '.+', charge 3\.\n.* charge 4\." if ledger else r"\."
+    assert re.search(rf"\nTaken: visits.* as kept on 20\d\d-.* UTC{origin}", visits.said[-1])
+
     assert visits.said[-1].endswith("Wrote published/2025-03/: costs.{csv,csv.json}  visits.{csv,csv.json}")
     if ledger:
         assert visits.n_charges == 2
         assert "0.04 of rho=0.06 left" in visits.said[-1]
+
+
+def test_a_release_is_identified_without_its_source(visits):
+    """Another programme with the same note, name and plan is told whose release it publishes."""
+    visits.run()
+    records(n=4).to_parquet(visits.folder / "other.parquet")
+    other = visits.programme(files=(str(visits.folder / "other.parquet"),), bins=5)
+    assert "Taken: visits as kept on 20" in described(other) and "costs as kept" not in described(other)
+    ran = visits.run(other, allow_repeat=["costs"])
+    assert ran.released == ("costs",) and "Taken: visits as kept on 20" in ran.text
+    assert "costs as kept" not in ran.text
 
 
 def test_the_tables_are_those_of_the_records(visits):
@@ -213,6 +229,14 @@ def test_a_ledger_of_parts(visits):
     assert visits.n_charges == 4
 
 
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_lock_that_is_a_link_locks_no_ledger(visits, link):
+    programme = visits.programme()
+    programme.outputs.folder.mkdir(parents=True)
+    link(visits.folder / "budget.sqlite", programme.outputs.folder / ".lock")
+    assert "is a link" in failed(visits, programme, DPTreeError).fact
+
+
 def test_the_ledger_refuses_without_the_lock(visits, monkeypatch):
     """Another run charges between the question and the charge of this one."""
     real, called = Account.charge, []
@@ -245,14 +269,34 @@ def test_a_page_is_made_again_from_what_is_kept(visits, ledger):
         assert visits.n_charges == 2
 
 
-def test_workbooks(visits):
+def test_a_page_obeys_its_classes(visits):
+    programme = visits.programme(write=("csv", "html"), show=[{"table": "visits"}])
+    visits.run(programme)
+    files = visits.files()
+    graded = replace(programme.page, reliability={"fine": 1e-9, "poor": 9.0}, blank=("poor",))
+    visits.run(replace(programme, page=graded))
+    plain, blank = (each["index.html"].decode() for each in (files, visits.files()))
+    assert ">poor</td>" in blank and "Numbers of class poor are not shown" in blank
+    assert ">poor</td>" not in plain
+    assert visits.files()["visits.csv"] == files["visits.csv"]
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_workbooks(visits, ledger):
+    """They have classes and proportions, and the digest of the table as it is in the other files."""
     openpyxl = pytest.importorskip("openpyxl")
-    visits.run(visits.programme(write=("xlsx", "parquet")))
+    records(n=3000).to_parquet(visits.folder / "2025-03.parquet")
+    table = visits.run(visits.programme(ledger=ledger, write=("xlsx", "parquet"))).tables["visits"]
     assert set(visits.files()) == {
         f"{name}.{end}" for name in ("visits", "costs") for end in ("xlsx", "parquet")
     }
     book = openpyxl.load_workbook(visits.folder / "published/2025-03/visits.xlsx", read_only=True)
-    assert book.sheetnames
+    told = " ".join(str(cell) for row in book["Read me"].values for cell in row)
+    assert table.attrs["dp"]["table_digest"] in told
+    heads, *rows = book["visits"].values
+    share = "proportion of the level above"
+    assert heads[2:] == ("clinic", "count", "± standard error", "class", share, f"{share}, ±")
+    assert sum(row[6] for row in rows if row[0] == "region") == pytest.approx(1)
 
 
 def test_trees_of_zarr(visits):

@@ -73,6 +73,16 @@ CASES = {
         {"verb": "means", "by": "age", "down_to": "band", "confidence": 0.9, **COSTS},
         lambda: dpt.plan_means(dpt.derived_domain([band()]), confidence=0.9, **costs(), **UNIT),
     ),
+    "agg": (
+        {"verb": "agg", "by": "place", "columns": {
+            "visits": "count", "spent": {"sum": "cost", "bounds": [0, 100]},
+            "mean_age": {"mean": "age", "bounds": [0, 120], "granularity": 0.5}}},
+        lambda: dpt.plan_agg(
+            place(),
+            {"visits": "count", "spent": dpt.sum("cost", bounds=[0, 100]),
+             "mean_age": dpt.mean("age", bounds=[0, 120], granularity=0.5)}, **UNIT,
+        ),
+    ),
     "private": (
         {"verb": "counts", "by": "hidden", "split": "doubling"},
         lambda: dpt.plan(
@@ -118,6 +128,27 @@ def test_plans_are_those_of_the_verbs(folder, case):
     assert "Together epsilon 2 and delta 1e-06 (exactly the budget)" in programme.describe()
 
 
+def test_targets_of_areas(folder):
+    paths = [["north"], ["south", "x"]]
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": {"files": "r.parquet", "each_row": True, "types": {"region": "x", "product": "x"}}},
+        "hierarchies": {
+            "place": {"by": ["region", "product"], "domain": [paths[1], ["south", "y"], ["north", "x"]]}
+        },
+        "budget": {"rho": 0.5},
+        "tables": {
+            "one": {"verb": "counts", "by": "place", "target": {"Coast": {"paths": paths, "error": 9}}}
+        },
+        "outputs": {"folder": "out"},
+    }  # fmt: skip
+    found = dpt.Programme.from_dict(document, folder=folder).check().tables["one"].plan
+    by_hand = dpt.plan(
+        found.domain, target={dpt.combine(paths): 9}, mechanism="gaussian", privacy_unit=dpt.ROWS
+    )
+    assert found.digest == by_hand.digest
+
+
 def test_what_is_cut_off_is_not_listed(folder):
     squares = {"quadtree": {"y": "y", "x": "x", "depth": 13, "bounds": [[0, 10], [0, 10]]}}
     document = {
@@ -130,3 +161,30 @@ def test_what_is_cut_off_is_not_listed(folder):
     }
     checked = dpt.Programme.from_dict(document, folder=folder).check()
     assert checked.hierarchies["one"].domain.tree.level_sizes == (1, 4, 16)
+
+
+def test_a_delta_beside_a_rho_is_for_tables_whose_rows_the_records_decide(folder):
+    source = {
+        "files": "r.parquet",
+        "each_row": True,
+        "types": dict.fromkeys(["region", "product", "ip"], "string"),
+    }
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": source},
+        "hierarchies": {name: HIERARCHIES[name] for name in ("place", "net", "hidden")},
+        "budget": {"rho": 0.3, "delta": 3e-6},
+        "tables": {
+            "public": {"verb": "counts", "by": "place"},
+            "private": {"verb": "counts", "by": "hidden"},
+            "prefixes": {"verb": "counts", "by": "net"},
+        },
+        "outputs": {"folder": "out"},
+    }
+    programme = dpt.Programme.from_dict(document, folder=folder)
+    losses = {name: table.plan.losses.in_rho for name, table in programme.check().tables.items()}
+    assert {name: float(delta) for name, (_, delta) in losses.items()} == pytest.approx(
+        {"public": 0, "private": 1e-6, "prefixes": 1e-6}, rel=1e-6
+    )
+    assert [float(rho) for rho, _ in losses.values()] == pytest.approx([0.1] * 3)
+    assert "Together rho 0.3 and delta 2e-06 (of a budget of" in programme.describe()

@@ -85,8 +85,8 @@ def _attrs(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
     provenance = attrs.get("dp")
     provenance = json.loads(provenance) if isinstance(provenance, str) else provenance
     others = {key: each for key, each in attrs.items() if key not in ("dp", "dp_plan")}
-    told = {} if provenance is None else {"provenance": described(provenance)}
-    return told | ({"attrs": described(others)} if others else {})
+    facts = {} if provenance is None else {"provenance": described(provenance)}
+    return facts | ({"attrs": described(others)} if others else {})
 
 
 def _index(index: pd.Index) -> dict[str, Any]:
@@ -99,18 +99,18 @@ def _index(index: pd.Index) -> dict[str, Any]:
 
 
 def _column(column: pd.Series | pd.Index) -> dict[str, Any]:
-    told: dict[str, Any] = {"dtype": str(column.dtype)}
+    facts: dict[str, Any] = {"dtype": str(column.dtype)}
     if isinstance(column.dtype, pd.CategoricalDtype):
         categories = column.dtype.categories
-        told |= {"ordered": column.dtype.ordered, "categories": _column(categories)}
-        told["codes"] = pd.Series(column).cat.codes.tolist()
-        return told
-    return {**told, "values": _values(column)}
+        facts |= {"ordered": column.dtype.ordered, "categories": _column(categories)}
+        facts["codes"] = pd.Series(column).cat.codes.tolist()
+        return facts
+    return {**facts, "values": _values(column)}
 
 
 def _variable(variable: xr.DataArray) -> dict[str, Any]:
-    told = {"dims": described(variable.dims), **described(variable.to_numpy())}
-    return told | ({"attrs": described(variable.attrs)} if variable.attrs else {})
+    facts = {"dims": described(variable.dims), **described(variable.to_numpy())}
+    return facts | ({"attrs": described(variable.attrs)} if variable.attrs else {})
 
 
 def _values(values: Any) -> list[Any]:
@@ -127,16 +127,16 @@ def _is_missing(value: Any) -> bool:
 def differences(stored: Any, found: Any, path: str = "") -> list[str]:
     """Tell where a description differs from the stored one, a line for each place."""
     if isinstance(stored, dict) and isinstance(found, dict):
-        told = []
+        facts = []
         for key in [*stored, *(key for key in found if key not in stored)]:
             here = f"{path}.{key}" if path else key
             if key not in found:
-                told.append(f"{here} is gone, it was {_short(stored[key])}")
+                facts.append(f"{here} is gone, it was {_short(stored[key])}")
             elif key not in stored:
-                told += [] if _may_grow(path) else [f"{here} is new: {_short(found[key])}"]
+                facts += [] if _may_grow(path) else [f"{here} is new: {_short(found[key])}"]
             else:
-                told += differences(stored[key], found[key], here)
-        return told
+                facts += differences(stored[key], found[key], here)
+        return facts
     if isinstance(stored, list) and isinstance(found, list):
         return _differences_of_lists(stored, found, path)
     return [] if _equal(stored, found) else [f"{path} is {_short(found)}, it was {_short(stored)}"]
@@ -148,15 +148,15 @@ def _may_grow(path: str) -> bool:
 
 
 def _differences_of_lists(stored: list[Any], found: list[Any], path: str) -> list[str]:
-    told = []
+    facts = []
     if len(stored) != len(found):
-        told.append(f"{path} has {len(found)} entries, it had {len(stored)}")
+        facts.append(f"{path} has {len(found)} entries, it had {len(stored)}")
     plain = not any(isinstance(each, dict | list) for each in (*stored, *found))
     if not plain:
         for place, (old, new) in enumerate(zip(stored, found, strict=False)):
             name = old.get("name", place) if isinstance(old, dict) else place
-            told += differences(old, new, f"{path}[{name}]")
-        return told
+            facts += differences(old, new, f"{path}[{name}]")
+        return facts
     sizes = [abs(each) for each in stored if isinstance(each, float) and math.isfinite(each)]
     floor = _OF_ITS_LIST * max(sizes, default=0.0)
     unlike = [
@@ -165,7 +165,7 @@ def _differences_of_lists(stored: list[Any], found: list[Any], path: str) -> lis
         if not _equal(old, new, floor)
     ]
     more = len(unlike) - _MOST_SHOWN
-    return [*told, *unlike[:_MOST_SHOWN], *([f"{path}: {more} more of {len(stored)}"] if more > 0 else [])]
+    return [*facts, *unlike[:_MOST_SHOWN], *([f"{path}: {more} more of {len(stored)}"] if more > 0 else [])]
 
 
 def _equal(stored: Any, found: Any, floor: float = 0.0) -> bool:

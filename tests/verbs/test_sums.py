@@ -13,7 +13,7 @@ from hypothesis import given
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from tests.helpers_cases import each
-from tests.helpers_output import told
+from tests.helpers_output import stated_in
 from tests.helpers_plans import LOSSES
 from tests.helpers_random import rng
 
@@ -259,7 +259,7 @@ def test_the_provenance_is_json_and_states_the_whole_loss(verb, stated, visits, 
     assert list(provenance["quantities"]) == ["cost", "age", *(["count"] if verb == "tree_means" else [])]
     assert provenance["quantities"]["age"]["bounds"] == [0, 100]
     empty = getattr(dpt, verb)(visits.head(0), BY, rng=rng(3), **options)
-    assert told(empty) == told(table)  # so nothing in it is a secret
+    assert stated_in(empty) == stated_in(table)  # so nothing in it is a secret
 
 
 @each("verb", [dpt.tree_sums, dpt.tree_means])

@@ -23,7 +23,7 @@ import pandas_dptree as dpt
 from pandas_dptree import ColumnsError
 from pandas_dptree.hierarchy.domain import fingerprint
 from tests.helpers_cases import each
-from tests.helpers_output import attrs_of, told
+from tests.helpers_output import attrs_of, stated_in
 from tests.helpers_worlds import (
     DEAR_WORLDS,
     EXACT,
@@ -172,7 +172,7 @@ def test_frames_and_arrays_give_the_same_numbers(world: str) -> None:
                 == tree[name][column].values.ravel().tolist()
             )
     differing = {"domain_source": "observed", "digest": array.dp.plan(by, **options).digest}
-    assert told(tree) == {**told(table), **differing}
+    assert stated_in(tree) == {**stated_in(table), **differing}
 
 
 @of_each_world(ALL_WORLDS)

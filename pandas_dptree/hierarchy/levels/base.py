@@ -40,9 +40,9 @@ DomainT_co = TypeVar("DomainT_co", bound=Leaves, covariant=True)
 class Plane:
     """Positions of the nodes of each level in a plane, or along any number of dimensions.
 
-    For each dimension, named like its column, `edges` has those between the nodes of each level: in the units
-    of the column, or counted in cells if `DerivedLevels.cells` is not None. ``lay(level, values)`` arranges
-    values of shape (..., nodes of the level) along the dimensions.
+    By dimension, `edges` has those between the nodes, in units of the column or in cells (see
+    `DerivedLevels`); ``lay(level, values)`` arranges values of shape (..., nodes of the level) along the
+    dimensions.
     """
 
     edges: Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
@@ -91,10 +91,9 @@ class DerivedLevels(ABC, Generic[DomainT_co]):
 
     @abstractmethod
     def find(self, *args: Any, **kwargs: Any) -> IntArray:
-        """Find the leaf of each record: -1 for records without a leaf.
+        """Find the leaf of each record, whatever the others: -1 for records without a leaf.
 
-        The arguments are, column by column, the arrays that `read_as` describes. The result for a record
-        depends on that record alone.
+        The arguments are, column by column, the arrays that `read_as` describes.
         """
 
     @property

@@ -181,8 +181,7 @@ def _listed(column: Hashable, ends: Any) -> FloatArray:
 def _even(column: Hashable, between: FloatArray, width: Any, widths: Mapping[str, Any]) -> FloatArray:
     """Cut the range between two ends into intervals of a width.
 
-    Where the digits suffice, ends are the floats nearest to their decimal labels: three times 0.1 is 0.3, not
-    the float above it.
+    Where the digits suffice, ends are the floats nearest to their decimal labels: three times 0.1 is 0.3.
     """
     is_number = isinstance(width, Real) and not isinstance(width, (bool, np.bool_))
     try:

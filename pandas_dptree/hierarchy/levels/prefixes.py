@@ -1,9 +1,4 @@
-"""Implicit trees in which every prefix of a number or of a text is a node.
-
-The leaves are all numbers of a given number of bits, or all texts over an alphabet: a domain that is public
-by definition. Arrays of *prefixes*, ordered as the tree on every level, identify nodes. Combined with other
-keys, the nodes are listed explicitly, as a domain.
-"""
+"""Implicit trees of all prefixes of a number or a text, identified by arrays that are ordered as the tree."""
 
 from __future__ import annotations
 

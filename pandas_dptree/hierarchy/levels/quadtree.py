@@ -60,11 +60,10 @@ class _Forms(Sequence[tuple[Hashable, ...]]):
 
 @dataclass(frozen=True, eq=False)
 class Quadtree(DerivedLevels[Domain]):
-    """Nested squares of a plane. Made by `quadtree`.
+    """Nested squares of a plane, each coordinate cut into ``2 ** depth`` parts. Made by `quadtree`.
 
-    The coordinates are each cut into ``2 ** depth`` parts, `bins`. Without bounds these are None, and the
-    cells of an array define the parts once it is known: then `bins` cut the positions 0, 1, 2, … of its cells
-    (`of_cells`), not their coordinates.
+    Without bounds, `bins` are None until the cells of an array are known (`of_cells`), whose positions they
+    cut.
     """
 
     pitfall: ClassVar[str] = "points outside the bounds, for example because those of y and x are swapped"

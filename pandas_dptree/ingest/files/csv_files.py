@@ -1,4 +1,4 @@
-"""Reading of CSV files: each line by itself, so that no record can change how another one is read."""
+"""Reading of CSV files: each line separately, so that no record can change how another one is read."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def _split(
 ) -> Iterator[list[str]]:
     """Split each line into its fields, independently of the others. Blank lines are left out.
 
-    If `argument` is None, lines may be records, and one that cannot be read is dropped; otherwise an error
-    names its number, counted from `first`. Text after `most` commas need not be split (-1: all of it). A line
-    of a public file may have at most `width` fields.
+    Without an `argument`, lines may be records, and one that cannot be read is dropped; otherwise an error
+    names its number, from `first`. Text after `most` commas need not be split (-1: all of it); a public line
+    has at most `width` fields.
     """
     pending: list[str] = []  # the only line that the reader gets: an open quote asks for another in vain
     quoted = csv.reader(iter(pending.pop, None), strict=True)

@@ -100,10 +100,9 @@ def _meant(given: str) -> Iterator[RecordFile]:
 
 
 def _within(folder: str, given: str) -> list[str]:
-    """List the files of a folder and of those within it.
+    """List the files of a folder and of those within it, `given` by the caller.
 
     Names that begin with a dot or an underscore are left out: programs keep notes of their own there.
-    `given` is what the caller wrote.
     """
 
     def fail(_: OSError) -> None:

@@ -36,10 +36,8 @@ Batches = Iterator[Any]
 class RecordStream:
     """Records in files, as a stream of Arrow that opens the files anew each time that it is read.
 
-    Only the columns that are needed are read. Nothing is read twice, unless the stream is; a part of one file
-    is in memory at a time, and no file stays open after its last record. Each part has the place of a file,
-    for errors, and a function that reads its batches. `failure` is why reading ended too early, if it did:
-    whoever reads the stream may hide it. `begins_anew` is that of `ingest.scan.arrow_streams.ArrowStream`.
+    Only the needed columns are read, a part of one file at a time, each part with its place for errors.
+    `failure` is why reading ended too early; `begins_anew` that of `ingest.scan.arrow_streams.ArrowStream`.
     """
 
     begins_anew = True

@@ -66,7 +66,7 @@ def check_parts(schema: Any, parts: Sequence[Any], columns: Sequence[Hashable], 
             argument,
             f"is a dataset of {quote(unknown[0])}, in which types may be guessed from values.",
             hint="convert the files to Parquet, with types that you state; or release from text files by the "
-            "command dptree, which reads each line by itself.",
+            "command dptree, which reads each line separately.",
         )
     with ThreadPoolExecutor(_MOST_FILES) as pool:
         schemas = list(pool.map(_schema_of_part, parts))
@@ -95,7 +95,7 @@ def _options(dataset: Any) -> Any:
 
 
 def _parts(dataset: Any) -> list[Any]:
-    """List the parts of a dataset, each with a schema of its own; those of a filtered one are not told."""
+    """List the parts of a dataset, each with a schema of its own; those of a filtered one are unknown."""
     try:
         return list(dataset.get_fragments())
     except ValueError:

@@ -77,7 +77,7 @@ class ArrowReader(ArrowSource):
                 argument,
                 f"is a {quote(type(frame).__name__)}, in which one record may decide how others are read.",
                 hint="convert the file to Parquet, with types that you state; or release from it by the "
-                "command dptree, which reads each line by itself.",
+                "command dptree, which reads each line separately.",
             )
         check_unread(frame, argument)
 
@@ -96,9 +96,8 @@ class ArrowReader(ArrowSource):
 class ArrowStream(ArrowSource):
     """An object of any other library that is exported as a stream of Arrow.
 
-    A table has a length, and is exported as often as it is asked to. Anything else may be a stream, which is
-    read once: afterwards, it would be exported as one without batches. A class whose `begins_anew` is true
-    exports a new stream each time.
+    Unless it has a length, as a table, or its class a true `begins_anew`, it may be a stream that is read
+    once, and exported afterwards as one without batches.
     """
 
     def __init__(self, frame: Any, argument: str) -> None:

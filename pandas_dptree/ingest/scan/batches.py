@@ -63,7 +63,7 @@ class PolarsBatch:
         return len(self.frame)
 
     def column(self, name: Hashable) -> pd.Series:
-        """Convert a column to pandas, each value by itself."""
+        """Convert a column to pandas, each value separately."""
         return to_pandas(self.frame[str(name)], keep_arrow=True)
 
 

@@ -1,12 +1,9 @@
 """Records of dask and Spark, counted by functions that run on the workers.
 
-The engine moves only numbers and bytes, and never decides which units are equal. In each partition a function
-of this package reads the records and makes packets. Each is for a bucket, picked by a keyed hash of the unit.
-The engine brings all packets of a bucket to one place, where another function counts them. Tallies arrive on
-the driver, never a record.
-
-A tally is the result of a task, and the functions have no side effects. So what is run again, since a worker
-was lost or seemed slow, counts once.
+In each partition a function of this package reads the records and makes packets, each for a bucket that is
+picked by a keyed hash of the unit; the engine only moves them, and never decides which units are equal.
+Another function counts those of a bucket: tallies arrive on the driver, never a record. The functions have no
+side effects, so what is run again counts once.
 """
 
 from __future__ import annotations
@@ -50,9 +47,8 @@ def count_buckets(
 ) -> Iterator[bytes]:
     """Move packets of records to buckets, count each bucket on the workers, and yield a few tallies.
 
-    `deal` reads the batches of one partition and yields packets, each with the number of its bucket, whose
-    order within a bucket is kept. `work` counts a bucket that has packets, with those of all partitions. A
-    worker has room for some buckets at a time.
+    `deal` reads the batches of a partition and yields numbers of buckets and packets, whose order within a
+    bucket is kept; `work` counts a bucket that has packets. A worker can hold some buckets at a time.
     """
     return _tallies(frame, columns, Functions(deal, merge, work, n_buckets))
 

@@ -1,8 +1,7 @@
 """The interface of all kinds of additive noise, level by level.
 
-A release spends a budget that adds up over its levels: epsilon for pure (and approximate) privacy with
-Laplace noise, rho for everything zero-concentrated. Noise of scale b costs a level ``c / b**k`` of it, with c
-from the sensitivity. Calibration is this one rule, in exact rational numbers.
+Noise of scale b costs a level ``c / b**k`` of a budget that adds up over the levels (epsilon with Laplace
+noise, otherwise rho), with c from the sensitivity; calibration is this one rule, in exact rational numbers.
 """
 
 from __future__ import annotations

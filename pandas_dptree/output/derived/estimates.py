@@ -227,18 +227,19 @@ class Estimates:
 
     def joint_moments(self, level: int | None) -> list[FloatArray]:
         """Return the eight joint cumulants of each row with its ancestor on a level, or its parent."""
-        if not self.combined:
-            variance, fourth, _ = self.moments
-            above = self.ancestors(level)
-            pairs = independent((variance, variance[above]), (fourth, fourth[above]))
-            itself = above == np.arange(len(above))
-            return [
-                np.where(itself, (variance if place < 3 else fourth), each)
-                for place, each in enumerate(pairs)
-            ]
-        renew = [level is None or depth <= level for depth in range(self.tree.depth)]
-        joint = joint_cumulants(self.tree, self.variances, list(zip(*self._cumulants, strict=True)), renew)
-        return [self._by_row([each[place] for each in joint]) for place in range(8)]
+        variance, fourth, _ = self.moments
+        above = self.ancestors(level)
+        if self.combined:
+            renew = [level is None or depth <= level for depth in range(self.tree.depth)]
+            pairs = list(zip(*self._cumulants, strict=True))
+            levels = joint_cumulants(self.tree, self.variances, pairs, renew)
+            joint = [self._by_row([each[place] for each in levels]) for place in range(8)]
+        else:
+            joint = independent((variance, variance[above]), (fourth, fourth[above]))
+        itself = above == np.arange(len(above))
+        return [
+            np.where(itself, (variance if place < 3 else fourth), each) for place, each in enumerate(joint)
+        ]
 
     def error_of_sum(self, rows: IntArray, weights: FloatArray, confidence: float) -> tuple[float, float]:
         """Return the standard error of a weighted sum of rows, and half the width of its interval."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
@@ -14,7 +15,9 @@ from pandas_dptree.output.derived.frames import derived_frame
 from pandas_dptree.output.released import Released
 from pandas_dptree.signatures import public
 
-__all__ = ["KNOWN", "reliability"]
+__all__ = ["CLASSES", "KNOWN", "grades", "limits_of", "reliability"]
+
+FloatArray = npt.NDArray[np.float64]
 
 KNOWN: Final = "="
 """The class of numbers without an error."""
@@ -23,6 +26,7 @@ CLASSES: Final[Mapping[str, Mapping[str, float]]] = {
     "statcan": {"A": 0.05, "B": 0.10, "C": 0.15, "D": 0.25, "E": 0.50, "F": math.inf},
     "abs": {"": 0.25, "*": 0.50, "**": math.inf},
 }
+"""The relative error below which each class is, by who prints them: the only place of these limits."""
 
 
 @public
@@ -64,7 +68,7 @@ def reliability(released: pd.DataFrame, *, classes: str | Mapping[str, float] = 
     >>> counts.dp.reliability()["count"].tolist()
     ['A', 'A']
     """
-    limits = _limits(classes)
+    limits = limits_of(classes)
     table = Released.of(released)
     letters = {}
     for column in table.columns:
@@ -75,17 +79,23 @@ def reliability(released: pd.DataFrame, *, classes: str | Mapping[str, float] = 
                 "has error bounds instead of standard errors, which have no classes.",
                 hint="print the bounds, which hold for all rows.",
             )
-        size = np.abs(shown.numbers)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(size > 0, shown.error / size, np.inf)
-        names = np.array([*limits], dtype=object)
-        place = np.searchsorted([*limits.values()][:-1], ratio, side="right")
-        graded = np.where(shown.error == 0, KNOWN, names[place])
-        letters[column] = pd.Series(graded, dtype=object).where(~np.isnan(size), None).to_numpy()
+        letters[column] = grades(shown.numbers, shown.error, limits)
     return derived_frame(table, letters, what="reliability", classes=dict(limits))
 
 
-def _limits(classes: Any) -> Mapping[str, float]:
+def grades(numbers: FloatArray, errors: FloatArray, limits: Mapping[str, float]) -> npt.NDArray[np.object_]:
+    """Return the class of each number; None where it is missing."""
+    size = np.abs(numbers)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(size > 0, errors / size, np.inf)
+    place = np.searchsorted([*limits.values()][:-1], ratio, side="right")
+    graded = np.array([*limits], dtype=object)[place]
+    graded[errors == 0] = KNOWN
+    graded[np.isnan(size)] = None
+    return graded
+
+
+def limits_of(classes: Any, argument: str = "classes") -> Mapping[str, float]:
     """Return the relative error below which each class is."""
     if isinstance(classes, str) and classes in CLASSES:
         return CLASSES[classes]
@@ -93,13 +103,13 @@ def _limits(classes: Any) -> Mapping[str, float]:
     numbers = all(isinstance(each, (int, float)) and each > 0 for each in limits[:-1])
     if not limits or not all(isinstance(name, str) for name in classes) or not numbers:
         raise ArgumentError(
-            "classes",
+            argument,
             f"must be one of {', '.join(map(repr, CLASSES))}, or map names to relative errors, not "
             f"{quote(classes)}.",
-            hint='for example classes={"good": 0.1, "fair": 0.3, "poor": float("inf")}.',
+            hint=f'for example {argument}={{"good": 0.1, "fair": 0.3, "poor": float("inf")}}.',
         )
     if limits[:-1] != sorted({*limits[:-1]}):
         raise ArgumentError(
-            "classes", "has relative errors that do not increase.", hint="begin with the smallest."
+            argument, "has relative errors that do not increase.", hint="begin with the smallest."
         )
     return {**classes}

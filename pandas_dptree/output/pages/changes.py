@@ -139,7 +139,8 @@ def _change_row(
         lower=form.signed(least, digits[1]), upper=form.signed(most, digits[1])
     )
     depth = int(now.released.depth[row])
-    classes = [f"in{min(depth, 3)}" if depth > 1 else "t", "sig" if beyond else ""]
+    above = depth < min(int(now.released.depth.max()), 2)
+    classes = ["t" if above else f"in{min(depth, 3)}", "sig" if beyond else ""]
     return element(
         "tr",
         element("th", now.label(row), scope="row"),

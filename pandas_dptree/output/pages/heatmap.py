@@ -33,13 +33,12 @@ def _section(page: Setting, name: str, view: View) -> Section:
     def cell(row: int) -> Markup:
         if row < 0:
             return element("td")
-        letter = first.letter(row)
         return element(
             "td",
             first.value(row, digits),
             element("small", first.error(row, digits)),
-            style=f"--h:{strong[row] / most:.3f}",
-            class_=letter if letter in ("E", "F") else None,
+            style=f"--h:{0 if first.is_blank(row) else strong[row] / most:.3f}",
+            class_=first.style(row),
         )
 
     heads = [element("th", labels.key(below, key), scope="col") for key in grid.columns]
@@ -64,10 +63,13 @@ def _section(page: Setting, name: str, view: View) -> Section:
         element("tbody", lines),
         class_="h",
     )
+    told = [texts["heatmap.told"]]
+    if first.graded:
+        told.append(texts.fill("heatmap.hatched", classes=", ".join([*first.classes][1:][-2:])))
     heading = texts.fill(
         "heatmap.heading",
         table=page.table_name(name) if name else first.heading,
         above=labels.inline(above),
         below=labels.inline(below),
     )
-    return Section(heading, Markup(f"{note(texts['heatmap.told']) or ''}{scrolled(table, caption, texts)}"))
+    return Section(heading, Markup(f"{note(*told) or ''}{scrolled(table, caption, texts)}"))

@@ -55,6 +55,10 @@ def _section(page: Setting, name: str, column: Hashable | None, number: int) -> 
             return labels.name(ROOT)
         return labels.key(released.keys[depth - 1], released.name(row))
 
+    def number_of(box: Box) -> str:
+        hidden = not box.pooled and first.is_blank(box.rows[0])
+        return first.letter(box.rows[0]) if hidden else format_.number(box.value, digits)
+
     released = Released.of(page.tables[name])
     levels = texts.joined([labels.inline(key) for key in released.keys])
     caption = texts.fill("icicle.caption", levels=levels)
@@ -63,13 +67,13 @@ def _section(page: Setting, name: str, column: Hashable | None, number: int) -> 
         first.shown.name,
         title=texts.fill("icicle.title", name=first.heading, levels=levels),
         description="; ".join(
-            f"{label(released, row)} {format_.number(float(first.shown.numbers[row]), digits)}"
+            f"{label(released, row)} {first.value(row, digits)}"
             for _, rows in released.levels[:2]
             for row in rows[:12].tolist()
         ),
         identifier=f"icicle-{number}-{len(name)}-{_letters(name)}",
         name=name_of,
-        number=lambda value: format_.number(value, digits),
+        number=number_of,
     )
     heading = texts.fill("icicle.heading", name=page.table_name(name)) if name else texts["icicle.overview"]
     body = element("figure", drawing, element("figcaption", caption), class_="keep")

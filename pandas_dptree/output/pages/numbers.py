@@ -10,14 +10,11 @@ import numpy.typing as npt
 
 from pandas_dptree.output.pages.texts import Texts
 
-__all__ = ["CLASSES", "MISSING", "Format", "decimals", "exact_decimals", "reliability_class"]
+__all__ = ["MISSING", "Format", "decimals", "exact_decimals"]
 
 FloatArray = npt.NDArray[np.float64]
 
 MISSING: Final = "–"
-
-CLASSES: Final = ((0.05, "A"), (0.10, "B"), (0.15, "C"), (0.25, "D"), (0.50, "E"), (math.inf, "F"))
-"""The letters of reliability, each with the relative standard error that it is below."""
 
 _MOST_DECIMALS: Final = 9
 _SKEWED: Final = 0.1
@@ -101,13 +98,3 @@ def exact_decimals(values: npt.ArrayLike) -> int:
     most = min(max(0, 2 - math.floor(math.log10(least))), _MOST_DECIMALS)
     exact = (np.allclose(np.round(numbers, digits), numbers, rtol=1e-12, atol=0) for digits in range(most))
     return next((digits for digits, holds in enumerate(exact) if holds), most)
-
-
-def reliability_class(value: float, std_error: float) -> str:
-    """Return the letter of a number by its relative standard error; "=" if it is exact, empty if unknown."""
-    if std_error != std_error or value != value:
-        return ""
-    if std_error == 0:
-        return "="
-    ratio = std_error / value if value > 0 else math.inf
-    return next((letter for most, letter in CLASSES if ratio < most), "F")

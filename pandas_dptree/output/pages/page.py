@@ -8,7 +8,8 @@ from typing import Any, Protocol, TypedDict
 
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError, did_you_mean, quote
+from pandas_dptree.output.derived.reliability import CLASSES, limits_of
 from pandas_dptree.output.html import element
 from pandas_dptree.output.html_page import check_title, write_page
 from pandas_dptree.output.pages.labels import Labels
@@ -21,7 +22,7 @@ from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.output.table_digest import Keeper
 from pandas_dptree.signatures import public
 
-__all__ = ["Described", "Page", "PageOptions", "page", "page_of_one"]
+__all__ = ["Described", "Page", "PageOptions", "page", "page_classes", "page_of_one"]
 
 
 class Page:
@@ -55,6 +56,8 @@ def page(
     labels: Mapping[Any, Any] | None = None,
     language: str = "en",
     interactive: bool = False,
+    reliability: str | Mapping[str, float] = "statcan",
+    blank: Sequence[str] = (),
     downloads: bool = True,
     ledger: Keeper | None = None,
 ) -> Page:
@@ -93,6 +96,11 @@ def page(
         The language of the fixed words.
     interactive : bool, default False
         Whether rows can be searched, sorted and folded by a script. Nothing is on the page only with it.
+    reliability : {"statcan", "abs", "none"} or mapping, default "statcan"
+        Classes of reliability beside counts and sums: as for ``table.dp.reliability``, or ``"none"``.
+    blank : list of str, optional
+        Classes of which the page prints the letter and the interval instead of the number, for example
+        ``["F"]``. This protects nobody. Shares, changes and downloads keep their numbers.
     downloads : bool, default True
         Whether the page holds small tables as CSV files, too.
     ledger : Ledger, optional
@@ -107,7 +115,8 @@ def page(
     Raises
     ------
     ArgumentError
-        If a table is no released table, or `show`, `labels` or `ledger` do not fit the tables.
+        If a table is no released table, or one of `show`, `labels`, `reliability`, `blank` and `ledger` is
+        wrong for them.
 
     Examples
     --------
@@ -129,12 +138,31 @@ def page(
             "show", f"must be a list of mappings, not {quote(show)}.", hint='[{"table": "visits"}].'
         )
     texts = texts_of(language)
-    setting = Setting(
-        tables, {name: provenance_of(each) for name, each in tables.items()}, texts, Labels(labels, texts)
-    )
+    provenances = {name: provenance_of(each) for name, each in tables.items()}
+    classes, hidden = page_classes(reliability, blank)
+    setting = Setting(tables, provenances, texts, Labels(labels, texts), classes, hidden)
     items = [{"table": name} for name in tables] if show is None else show
     head = Head(title, date, publisher, notes, downloads)
     return Page(whole_page(setting, items, head, ledger, interactive=interactive))
+
+
+def page_classes(
+    reliability: str | Mapping[str, float], blank: Sequence[str]
+) -> tuple[Mapping[str, float], tuple[str, ...]]:
+    """Return the classes of a page with their limits, and those whose numbers it does not show."""
+    known = [*CLASSES, "none"]
+    if isinstance(reliability, str) and reliability not in known:
+        hint = f"{did_you_mean([reliability], known)}choose one of {', '.join(known)}, or a mapping."
+        raise ArgumentError("reliability", f"is unknown: {quote(reliability)}.", hint=hint)
+    classes = {} if reliability == "none" else limits_of(reliability, "reliability")
+    if isinstance(blank, str) or not all(
+        isinstance(name, str) and name and name in classes for name in blank
+    ):
+        named = ", ".join(filter(None, classes)) or 'none with reliability="none"'
+        raise ArgumentError(
+            "blank", f"must be a list of classes, not {quote(blank)}.", hint=f"the classes are {named}."
+        )
+    return classes, tuple(blank)
 
 
 class PageOptions(TypedDict, total=False):
@@ -146,6 +174,8 @@ class PageOptions(TypedDict, total=False):
     labels: Mapping[Any, Any] | None
     language: str
     interactive: bool
+    reliability: str | Mapping[str, float]
+    blank: Sequence[str]
 
 
 class Described(Protocol):
@@ -180,6 +210,8 @@ def page_of_one(
     labels: Mapping[Any, Any] | None = None,
     language: str = "en",
     interactive: bool = False,
+    reliability: str | Mapping[str, float] = "statcan",
+    blank: Sequence[str] = (),
 ) -> Page:
     """Make the page of one table; see `DataFrame.dp.to_html`."""
     check_title(title)
@@ -187,7 +219,7 @@ def page_of_one(
     shown = Labels(labels, texts)
     released = Released.of(table)
     provenance = provenance_of(table) if plan is None else _provenance_by(plan, released)
-    setting = Setting({"": table}, {"": provenance}, texts, shown)
+    setting = Setting({"": table}, {"": provenance}, texts, shown, *page_classes(reliability, blank))
     view = setting.view("", columns)
     if title is None:
         named = texts.joined([column.heading for column in view.columns])

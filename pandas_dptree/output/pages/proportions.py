@@ -62,7 +62,7 @@ def _percent(page: Setting, name: str, values: Any, frame: pd.DataFrame) -> Colu
         lower,
         upper,
         lengths=False,
-        graded=False,
+        classes={},
         shows_ends=False,
         format=page.format,
         unit=" %",

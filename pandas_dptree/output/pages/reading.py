@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from pandas_dptree.output.derived.reliability import CLASSES, KNOWN
 from pandas_dptree.output.html import Markup, element
-from pandas_dptree.output.pages.numbers import CLASSES, Format
-from pandas_dptree.output.pages.setting import Section, Setting
+from pandas_dptree.output.pages.numbers import MISSING
+from pandas_dptree.output.pages.setting import Section, Setting, note
 from pandas_dptree.output.pages.texts import Texts
 from pandas_dptree.output.pages.views import Column, View
 from pandas_dptree.output.released import share_of
@@ -27,7 +28,7 @@ def reading_section(page: Setting, views: Sequence[View]) -> Section:
     body = element(
         "div",
         element("div", sentences, fixed),
-        _classes(texts, page.format) if graded else None,
+        _classes(page) if graded else None,
         class_="pair",
     )
     return Section(texts["errors.title"], body, entry=texts["errors.nav"])
@@ -88,31 +89,36 @@ def _example(column: Column, share: str, texts: Texts) -> str:
     return texts.fill("errors.interval.plain", share=share)
 
 
-def _classes(texts: Texts, format_: Format) -> Markup:
-    """List the classes of reliability."""
-    rows = []
-    least = 0.0
-    for most, letter in CLASSES:
-        key = "classes.below" if not least else "classes.above" if most == np.inf else "classes.between"
-        ends = {"least": format_.number(100 * least), "most": format_.number(100 * most)}
-        rows.append((letter, texts.fill(key, **ends)))
+def _classes(page: Setting) -> Markup:
+    """List the classes of reliability, and say which numbers are not shown."""
+    texts, limits = page.texts, page.classes
+    owner = next((name for name, each in CLASSES.items() if each == limits), None)
+    least, rows = 0.0, []
+    for place, (letter, most) in enumerate(limits.items(), start=1):
+        key = "classes.above" if place == len(limits) else "classes.between" if least else "classes.below"
+        ends = {"least": page.format.percent(least), "most": page.format.percent(most)}
+        rows.append((letter, texts.fill(key, **ends), texts.get(f"class.{letter}") if owner else None))
         least = most
-    heads = [texts["head.class"], texts["classes.head.ratio"], texts["classes.head.meaning"]]
-    return element(
+    rows.append((KNOWN, "0", texts[f"class.{KNOWN}"]))
+    heads = ["head.class", "classes.head.ratio", "classes.head.meaning"]
+    source = element("small", texts[f"classes.source.{owner}"]) if owner else None
+    table = element(
         "table",
-        element("caption", texts["classes.caption"], " ", element("small", texts["classes.source"])),
-        element("thead", element("tr", [element("th", head, scope="col") for head in heads])),
+        element("caption", texts["classes.caption"], " ", source),
+        element("thead", element("tr", [element("th", texts[head], scope="col") for head in heads])),
         element(
             "tbody",
             [
                 element(
                     "tr",
-                    element("th", letter, scope="row"),
+                    element("th", letter or MISSING, scope="row"),
                     element("td", ratio),
-                    element("td", texts[f"class.{letter}"]),
+                    element("td", told),
                 )
-                for letter, ratio in [*rows, ("=", "0")]
+                for letter, ratio, told in rows
             ],
         ),
         class_="key",
     )
+    blank = note(texts.fill("classes.blank", classes=", ".join(page.blank))) if page.blank else ""
+    return element("div", table, blank)

@@ -148,8 +148,7 @@ class Rows:
         ]
         first, column = self.columns[0]
         at = self._row_in(first, row)
-        letter = "" if at is None else column.letter(at)
-        classes = " ".join(filter(None, [class_, letter if letter in ("E", "F") else ""]))
+        classes = " ".join(filter(None, [class_, None if at is None else column.style(at)]))
         return element("tr", head, cells, class_=classes or None)
 
     def _heads(self) -> Markup:

@@ -83,7 +83,9 @@ def make_sections(page: Setting, item: Any) -> list[Section]:
 def _section(page: Setting, kind: Any, names: list[str], options: Mapping[str, Any]) -> list[Section]:
     if not isinstance(kind, str) or kind not in SECTIONS:
         raise ArgumentError(
-            "show", f"names no kind of section: {quote(kind)}.", hint=f"`as` is one of {listed(SECTIONS)}."
+            "show",
+            f"names no kind of section: {quote(kind)}.",
+            hint=f"{did_you_mean([kind], SECTIONS)}`as` is one of {', '.join(SECTIONS)}.",
         )
     function = SECTIONS[kind]
     takes = [

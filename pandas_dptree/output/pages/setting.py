@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
+from pandas_dptree.output.derived.reliability import CLASSES
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.labels import Labels
 from pandas_dptree.output.pages.numbers import Format
@@ -34,13 +35,16 @@ class Section(NamedTuple):
 class Setting:
     """The tables of a page by name, as they were released, and how the page speaks.
 
-    `provenances` says how each table was made, and is empty where it is unknown.
+    `provenances` says how each table was made, and is empty where it is unknown. `classes` are those of
+    reliability with their limits, and numbers of those in `blank` are not shown.
     """
 
     tables: Mapping[str, Any]
     provenances: Mapping[str, Mapping[str, Any]]
     texts: Texts
     labels: Labels
+    classes: Mapping[str, float] = field(default_factory=lambda: CLASSES["statcan"])
+    blank: Collection[str] = ()
     _views: dict[tuple[str, str], View] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -76,7 +80,9 @@ class Setting:
                 f"wants a table of levels, not {kind_of_object(table)}.",
                 hint="leave out `as`, so that it is shown as what it is.",
             )
-        return View.of(name, table, self.provenances[name], self.labels, self.texts, columns)
+        return View.of(
+            name, table, self.provenances[name], self.labels, self.texts, columns, self.classes, self.blank
+        )
 
 
 def scrolled(table: Markup, name: str, texts: Texts, *, keep: bool = False) -> Markup:

@@ -119,8 +119,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     # Heat maps.
     "heatmap.heading": "{table} by {above} and {below}",
     "heatmap.caption": "{name}: a line for each {above}, a column for each {below}",
-    "heatmap.told": "The stronger the colour, the larger the number, by its square root. Hatched numbers are "
-    "uncertain: of class E or F.",
+    "heatmap.told": "The stronger the colour, the larger the number, by its square root.",
+    "heatmap.hatched": "Hatched numbers are uncertain: class {classes}.",
     "heatmap.all": "All",
     # Levels.
     "levels.lost": "This page leaves out {levels}, for which the table is too long.",
@@ -194,8 +194,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "change.caption": "{table}, {before} and {now}",
     "change.told": "Two releases with independent noise. Filled dots are beyond it: {beyond} of the {n} "
     "changes of the table, "
-    "of which noise alone would show about {chance} if nothing had changed; {holm} remain if all are judged "
-    "together (Holm).",
+    "of which noise alone would show about {chance} if nothing had changed. Judged all together (Holm): "
+    "{holm}.",
     "change.leaves_out": "The errors leave out chance in the world, such as more ill people in one month "
     "than in another, and records beyond the bounds of each release.",
     "change.few": "too few",
@@ -377,13 +377,17 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "errors.zero": "A small number with a large error is still information: “0 ± 20” says that there were "
     "hardly more than 20.",
     "classes.caption": "Classes of reliability",
-    "classes.source": "as in Statistics Canada’s business surveys",
+    "classes.source.statcan": "as in Statistics Canada’s business surveys",
+    "classes.source.abs": "as the Australian Bureau of Statistics marks estimates",
+    "classes.blank": "Numbers of class {classes} are not shown, and their intervals are.",
     "classes.head.ratio": "Standard error ÷ number",
     "classes.head.meaning": "Meaning",
-    "classes.below": "below {most} %",
-    "classes.between": "{least} to {most} %",
-    "classes.above": "{least} % or more, or the number is 0",
+    "classes.below": "below {most}",
+    "classes.between": "{least} to {most}",
+    "classes.above": "{least} or more, or the number is 0",
     "class.=": "exact: known beforehand",
+    "class.*": "use with caution",
+    "class.**": "too unreliable for most uses; the interval is still valid",
     "class.A": "excellent",
     "class.B": "very good",
     "class.C": "good",

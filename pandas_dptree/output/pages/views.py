@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, listed, quote
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.derived.reliability import CLASSES, grades
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.labels import Labels
-from pandas_dptree.output.pages.numbers import FloatArray, Format, decimals, exact_decimals, reliability_class
+from pandas_dptree.output.pages.numbers import FloatArray, Format, decimals, exact_decimals
 from pandas_dptree.output.pages.texts import Texts
 from pandas_dptree.output.protection import aggregates_of
 from pandas_dptree.output.released import Released, Shown, share_of
@@ -34,9 +36,10 @@ class Column:
 
     `lower` and `upper` are the interval that ± describes: that of the table if it has one, or else one
     standard error or error bound to both sides; nan where there is none. `lengths` says whether it is drawn
-    as bars from zero, `graded` whether it has a class of reliability, and `shows_ends` whether all of its
-    errors are printed as intervals, like those of quantiles. `unit` follows each number, and `missing` is the
-    text that explains a number that is missing.
+    as bars from zero, `classes` are those of reliability with their limits, none if it is not graded, and
+    numbers of a class in `blank` print its letter. `shows_ends` is whether all of its errors are printed as
+    intervals, like those of quantiles. `unit` follows each number, and `missing` is the text that explains a
+    number that is missing.
     """
 
     heading: str
@@ -46,9 +49,10 @@ class Column:
     lower: FloatArray
     upper: FloatArray
     lengths: bool
-    graded: bool
+    classes: Mapping[str, float]
     shows_ends: bool
     format: Format
+    blank: Collection[str] = ()
     unit: str = ""
     missing: str = "levels.missing"
 
@@ -65,14 +69,16 @@ class Column:
         return float(ends.max()) if self.lengths and len(ends) and ends.max() > 0 else None
 
     def value(self, row: int, digits: int) -> str:
-        """Format the number of a row."""
+        """Format the number of a row; of a blank class, its letter."""
+        if self.is_blank(row):
+            return self.letter(row)
         number = float(self.shown.numbers[row])
         return self.format.number(number, digits) + (self.unit if number == number else "")
 
     def error(self, row: int, digits: int) -> str:
         """Format the error of a row: ± a margin, or the ends of the interval."""
         value, lower, upper = (float(each[row]) for each in (self.shown.numbers, self.lower, self.upper))
-        if self.shows_ends:
+        if self.shows_ends or (self.is_blank(row) and lower == lower):
             return self.format.interval(lower, upper, digits)
         if lower == upper and self.shown.error is not None and self.shown.error[row] > 0:
             return self.format.interval(lower, upper, digits)  # cut to a point, but not exact
@@ -80,13 +86,35 @@ class Column:
 
     def letter(self, row: int) -> str:
         """Return the class of reliability of a row; empty if it has none."""
-        if not self.graded or self.shown.error is None:
-            return ""
-        return reliability_class(float(self.shown.numbers[row]), float(self.shown.error[row]))
+        return self._letters[row] or "" if self.graded else ""
+
+    def is_blank(self, row: int) -> bool:
+        """Whether the number of a row is not shown, because of its class."""
+        return bool(self.blank) and self.letter(row) in self.blank
+
+    def style(self, row: int) -> str | None:
+        """Return the name of the style of uncertain rows: E and F for the last two classes."""
+        names = [*self.classes][::-1]
+        letter = self.letter(row)
+        return "F" if letter in names[:1] else "E" if letter in names[1:2] and len(names) > 2 else None
+
+    @property
+    def graded(self) -> bool:
+        """Whether its numbers have classes of reliability."""
+        return bool(self.classes) and self.shown.error is not None
+
+    @cached_property
+    def _letters(self) -> npt.NDArray[np.object_]:
+        """The class of each row; None where the number or its error is missing."""
+        missing = np.full_like(self.shown.numbers, np.nan)
+        errors = missing if self.shown.error is None else self.shown.error
+        letters = grades(self.shown.numbers, errors, self.classes)
+        letters[np.isnan(errors)] = None
+        return letters
 
     def bar(self, row: int, most: float) -> str:
         """Return the custom properties of a row's bar and whisker, as shares of a scale."""
-        ends = (self.shown.numbers[row], self.lower[row], self.upper[row])
+        ends = (0 if self.is_blank(row) else self.shown.numbers[row], self.lower[row], self.upper[row])
         value, lower, upper = (min(max(float(end) / most, 0.0), 1.0) for end in np.nan_to_num(ends))
         return f"--v:{value:.4g};--l:{lower:.4g};--u:{upper:.4g}"
 
@@ -137,6 +165,8 @@ class View:
         labels: Labels,
         texts: Texts,
         columns: Hashable | list[Hashable] | None = None,
+        classes: Mapping[str, float] = CLASSES["statcan"],
+        blank: Collection[str] = (),
     ) -> View:
         """Read a table, and those of its `columns` that a page shows, by default all."""
         released = Released.of(_bounded(table))
@@ -164,7 +194,8 @@ class View:
                 value,
                 *_ends(value),
                 lengths=adds_up,
-                graded=not place and adds_up and value.error_name == "standard error",
+                classes=classes if not place and adds_up and value.error_name == "standard error" else {},
+                blank=blank,
                 shows_ends=kind == "ends",
                 format=format_,
             )

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.derived.reliability import CLASSES
 from pandas_dptree.output.pictures.drawn import places_of
 from pandas_dptree.output.released import REMAINDER, Released, Shown
 
 __all__ = [
     "ONE_LINE", "STRENGTHS", "TWO_LINES", "Box", "boxes_of", "column_ends", "height_for", "name_of",
-    "strength_of",
+    "number_of", "strength_of",
 ]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,7 +27,7 @@ LEAST = 4.0
 ONE_LINE, TWO_LINES = 15.0, 34.0
 """Heights, in pixels, from which boxes have a line of text, or two."""
 
-STRENGTHS = ((0.05, 0.58), (0.10, 0.44), (0.15, 0.34), (0.25, 0.26), (0.50, 0.17), (np.inf, 0.08))
+STRENGTHS = tuple(zip(CLASSES["statcan"].values(), (0.58, 0.44, 0.34, 0.26, 0.17, 0.08), strict=True))
 """How opaque a box is whose error is below these shares of its value: the bounds of classes A to F."""
 
 
@@ -97,6 +98,11 @@ def name_of(released: Released, box: Box) -> str:
     return " · ".join(released.name(row) for row in box.rows)
 
 
+def number_of(box: Box) -> str:
+    """Format the value of a box."""
+    return f"{box.value:,.10g}"
+
+
 def strength_of(shown: Shown, box: Box) -> float:
     """Return the opacity of a box: the smaller its relative error, the stronger its colour."""
     error = np.nan if shown.error is None else shown.error[box.rows[0]]
@@ -109,7 +115,7 @@ def column_ends(released: Released) -> FloatArray:
     n = int(np.ptp(released.depth)) + 1
     widths = 1 + 0.07 * np.arange(n)
     if n > 1 and released.depth.min() == 0:
-        widths[0] = 0.15 * widths[1:].sum()
+        widths[0] = 0.17 * widths[1:].sum()
     return 100 * np.insert(np.cumsum(widths) / widths.sum(), 0, 0.0)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pandas_dptree.output.derived.reliability import CLASSES
 from pandas_dptree.output.pictures.figures import BAR, brief, figure_of, short, width_of
 from pandas_dptree.output.pictures.grid import grid_of
 from pandas_dptree.output.released import Released, Shown
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_heatmap"]
 
 _SIZE = 8.5
-_TOO_UNCERTAIN = 0.5
+_TOO_UNCERTAIN = CLASSES["statcan"]["E"]
 """Cells whose error is at least this share of their value are hatched: class F."""
 
 

@@ -13,6 +13,7 @@ from pandas_dptree.output.pictures.boxes import (
     column_ends,
     height_for,
     name_of,
+    number_of,
     strength_of,
 )
 from pandas_dptree.output.pictures.figures import BAR, figure_of, fitted
@@ -49,7 +50,7 @@ def plot_icicle(released: Released, shown: Shown) -> Axes:
         hatch = "////" if box.pooled else None
         axes.add_patch(Rectangle(*place, facecolor=colour, edgecolor=_mixed(0.44), hatch=hatch, lw=0))
         axes.add_patch(Rectangle(*place, facecolor="none", edgecolor="white", lw=1))
-        _write(axes, box, name_of(released, box), f"{box.value:,.10g}", left, across / 100 * width)
+        _write(axes, box, name_of(released, box), number_of(box), left, across / 100 * width)
     if shown.error is not None:
         bounds = [f"< {100 * bound:g} %" for bound, _ in STRENGTHS[:-1]] + ["≥ 50 %"]
         keys = [Rectangle((0, 0), 1, 1, facecolor=_mixed(strength)) for _, strength in STRENGTHS]

@@ -15,6 +15,7 @@ from pandas_dptree.output.pictures.boxes import (
     column_ends,
     height_for,
     name_of,
+    number_of,
     strength_of,
 )
 from pandas_dptree.output.released import Released
@@ -32,7 +33,7 @@ def icicle_svg(
     description: str,
     identifier: str = "icicle",
     name: Callable[[Released, Box], str] = name_of,
-    number: Callable[[float], str] = "{:,.10g}".format,
+    number: Callable[[Box], str] = number_of,
 ) -> Markup:
     """Draw a hierarchy from left to right, each box as high as its value, stronger if it is more certain.
 
@@ -53,7 +54,7 @@ def icicle_svg(
         for box in boxes_of(released, shown, height)
         for part in _box(
             box, ends[box.first], ends[box.last + 1],
-            name(released, box), number(box.value),
+            name(released, box), number(box),
             f"url(#{identifier}-few)" if box.pooled else None, strength_of(shown, box),
         )
     ]  # fmt: skip

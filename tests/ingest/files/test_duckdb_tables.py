@@ -69,20 +69,15 @@ def test_tables_that_are_not_found(database, table, said, capsys):
     assert printed.out == "" and printed.err.startswith(f"dptree: {said}") and "secret" not in printed.err
 
 
+def released(database, epsilon):
+    """Return the command that counts the visits in a database."""
+    rest = f"--table main.visits --by k --domain observed --epsilon {epsilon}"
+    return ["counts", str(database), *rest.split()]
+
+
 def test_counts_from_a_database(database, capsys):
-    given = [
-        str(database),
-        "--table",
-        "main.visits",
-        "--by",
-        "k",
-        "--domain",
-        "observed",
-        "--epsilon",
-        "9000",
-    ]
     for unit in ([], ["--privacy-unit", "who", "--max-contributions", "1"]):
-        assert main(["counts", *given, *unit]) == 0
+        assert main([*released(database, "9000"), *unit]) == 0
         assert [line.split(",")[2] for line in capsys.readouterr().out.splitlines()[2:]] == ["2", "1"]
     before = database.read_bytes()
     with duckdb.connect(str(database)) as connection:  # it is neither open nor locked any more
@@ -98,23 +93,11 @@ connection = duckdb.connect({str(database)!r})
 print("locked", flush=True)
 input()
 """
-    given = [
-        "counts",
-        str(database),
-        "--table",
-        "main.visits",
-        "--by",
-        "k",
-        "--domain",
-        "observed",
-        "--epsilon",
-        "1",
-    ]
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "locked\n"
-        assert main(given) == 2
+        assert main(released(database, "1")) == 2
         other.communicate("\n")
     printed = capsys.readouterr().err
     assert "another process has locked the database.\nHint: " in printed and "PID" not in printed

@@ -8,6 +8,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.output.derived.changes import holm
+from pandas_dptree.output.derived.numbers import Numbers
 from tests.helpers_derived import DOMAIN, KEYS, PLACES, RECORDS, counts
 from tests.helpers_random import rng
 
@@ -45,6 +46,19 @@ def test_holm_counts_as_with_p_values():
         fails = p > 0.05 / (30 - np.arange(30))
         expected = int(np.argmax(fails)) if fails.any() else 30
         assert holm(errors, (np.ones(30), np.zeros(30), np.zeros(30)), 30, 0.95) == expected
+
+
+def test_holm_counts_among_all_changes_that_have_an_error():
+    """As many as with all 27 given, although only those beyond the noise can be found."""
+    grown = pd.concat([RECORDS, RECORDS[::12]])
+    options = {"domain": DOMAIN, "epsilon": 0.6, "split": "uniform", "keep": ["linear"]}
+    for seed in range(3):
+        now = grown.dp.tree_counts(KEYS, rng=rng(seed), **options)
+        before = RECORDS.dp.tree_counts(KEYS, rng=rng(100 + seed), **options)
+        mine, theirs = Numbers.of(now, None), Numbers.of(before, None)
+        moments = mine.variance + theirs.variance, mine.fourth + theirs.fourth, mine.steps
+        facts = now.dp.change_from(before).attrs["dp_derived"]
+        assert facts["beyond_noise_holm"] == holm(mine.linear - theirs.linear, moments, 27, 0.95)
 
 
 def test_nodes_of_one_table_only_have_no_change():

@@ -172,3 +172,28 @@ def test_private_keys_have_no_linear_estimates():
             ["state"], domain=None, private_keys=["state"], epsilon=1.0, delta=1e-6,
             privacy_unit=dpt.ROWS, keep=["linear"],
         )  # fmt: skip
+
+
+def test_a_level_of_derived_numbers():
+    """It has the rows of that level, indexed by its keys, also after rows were selected."""
+    table, before = counts(), counts(seed=1)
+    frames = [
+        table.dp.proportions(), table.dp.change_from(before), table.dp.top(3, level="county"),
+        table.dp.reliability(),
+    ]  # fmt: skip
+    for frame in frames:
+        rows = frame[frame["level"] == "county"]
+        level = frame[frame["level"] != "town"].dp.level("county")
+        assert level.index.tolist() == list(zip(rows["state"], rows["county"], strict=True)) != []
+        values = [name for name in frame if name not in ("level", *KEYS)]
+        pd.testing.assert_frame_equal(level.reset_index(drop=True), rows[values].reset_index(drop=True))
+    with pytest.raises(dpt.ArgumentError, match=r"not a level: 'region'.*\n.*total.*town"):
+        frames[0].dp.level("region")
+    areas = table.dp.combine({"Coast": ["CA"]})
+    with pytest.raises(dpt.ArgumentError, match="has areas, not levels"):
+        areas.dp.level("state")
+    assert areas.set_index("area").loc[["Coast"]].shape[0] == 1  # what the hint says
+    for use in (lambda: dpt.page({"a": frames[0]}, title=""), lambda: frames[2].dp.to_html("p.html"),
+                lambda: frames[0].dp.to_file("p.csv"), lambda: frames[3].dp.domain()):  # fmt: skip
+        with pytest.raises(dpt.ArgumentError, match="has numbers derived from a released table"):
+            use()

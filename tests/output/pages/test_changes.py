@@ -37,7 +37,7 @@ def test_changes_are_shown_row_by_row(releases):
         if row["percent"] == row["percent"]:
             assert number(shown[5]) == pytest.approx(row["percent"], abs=0.51)
     assert f"{stated['beyond_noise']} of the 44 changes" in text
-    assert f"{stated['beyond_noise_holm']} remain" in text
+    assert f"(Holm): {stated['beyond_noise_holm']}." in text
     for cell in tree.iter("td"):
         if cell.get("class") == "d":
             value, lower, upper = (float(each.split(":")[1]) for each in cell.get("style").split(";"))
