@@ -117,7 +117,11 @@ __all__ = [
 # The argument is rounded to a float, which changes tanh by no more than the same relative error, and the
 # error of math.tanh is below four units in the last place in all common libraries: less than 2**-49 together.
 _MARGIN = Fraction(1, 2**48)
-_TINY, _LARGE, _HUGE = Fraction(1, 10**30), 200, 10**4  # where other bounds on rho are as good as the exact one
+_TINY, _LARGE, _HUGE = (
+    Fraction(1, 10**30),
+    200,
+    10**4,
+)  # where other bounds on rho are as good as the exact one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
