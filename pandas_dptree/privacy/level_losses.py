@@ -42,13 +42,13 @@ This is the smallest such bound, since the two sides agree as :math:`\alpha \to 
 because :math:`q^j e^{-(d - 2j)t/2}` is the same for all j. So :math:`(\alpha - 1)D_\alpha = \psi(u) = \log
 f(u)` is even in u, it is 0 at :math:`u = 1/2`, and :math:`\alpha(\alpha - 1) = u^2 - 1/4`. As soon as
 :math:`\psi` is concave in :math:`u^2`, it lies below its tangent at :math:`u = 1/2`:
-:math:`(\alpha - 1)D_\alpha \le \alpha(\alpha - 1)\,\psi'(1/2)`, and :math:`\psi'(1/2)` is the mean of the loss,
+:math:`(\alpha - 1)D_\alpha \le \alpha(\alpha - 1)\,\psi'(1/2)`, and :math:`\psi'(1/2)` is the mean loss,
 which is (2). No smaller number does, since the tangent touches.
 
 In :math:`z = e^{2ut}`, f is a power of z times :math:`p(z) = c(1 + z^d) + z + \dots + z^{d - 1}`. With
 :math:`r = (c - 1)/c`, :math:`(z - 1)\,p(z) = 0` means :math:`z^d (z - r)/(1 - rz) = 1`. As :math:`c > 1/2`,
 :math:`|r| < 1`: the left side is smaller than 1 in size within the unit circle, and larger outside. So all
-zeros of p lie on the circle; none is 1. They come in conjugate pairs, but for -1. So f is a product of factors
+zeros of p lie on the circle; none is 1. They come in conjugate pairs, but for -1. So f is a product of
 :math:`\cosh 2ut - \cos\theta = (1 - \cos\theta)\prod_{n \in \mathbb Z}(1 + 4u^2t^2/(\theta + 2\pi n)^2)`, and
 of :math:`\cosh ut` if d is odd, which is such a product too. The logarithm of each factor is concave in
 :math:`u^2`. ∎
@@ -64,12 +64,12 @@ b has :math:`\epsilon = \Delta_1/b` and
           + \rho(\Delta_1 \bmod \Delta_\infty),\; \frac{\Delta_2^2}{2b^2}\Bigr). \quad (3)
 
 *Proof.* The noises of the nodes are independent, so their divergences add up, and by (2) to at most
-:math:`\alpha \sum_i \rho(|d_i|)`. The sum of a convex function that is 0 at 0 is largest where as many nodes as
-possible move as far as possible, and one by the rest. And :math:`\rho(d) \le d^2/2b^2`: the loss is between
+:math:`\alpha \sum_i \rho(|d_i|)`. The sum of a convex function that is 0 at 0 is largest where as many nodes
+as possible move as far as possible, and one by the rest. And :math:`\rho(d) \le d^2/2b^2`: the loss is between
 :math:`\pm dt`, so (1) applies, with :math:`\tanh x \le x`. ∎
 
 If a unit with k rows is added or removed, :math:`\Delta_1 = \Delta_\infty = k`, and all rows in one node are
-the worst. If it is replaced, :math:`\Delta_1 = 2k` and :math:`\Delta_\infty = k`: two nodes that move by k each.
+the worst. If it is replaced, :math:`\Delta_1 = 2k` and :math:`\Delta_\infty = k`: two nodes move by k each.
 
 **Truncated Laplace noise** has a finite radius R. Some answers are possible under one data set alone. Let
 their probability be at most delta (`pandas_dptree.mechanisms.truncated` computes it), the same under both
@@ -79,8 +79,8 @@ moves by d has a number from the common range, with probabilities proportional t
 
 *Proof.* If :math:`d \le R`, the losses are those above, with :math:`c = 1 + q + \dots + q^{R - d}` instead of
 :math:`1/(1 - q)`. That is above 1/2, so the proof of (2) holds. :math:`\psi'(1/2)` is a mean of
-:math:`|d - 2j|\,t \tanh(|d - 2j|\,t/2)` over j in which the ends, where this is largest, have weights that grow
-with c: it is at most what the larger :math:`1/(1 - q)` gives. If :math:`R < d \le 2R`, the common range lies
+:math:`|d - 2j|\,t \tanh(|d - 2j|\,t/2)` over j in which the ends, where this is largest, have weights that
+grow with c: it is at most what the larger :math:`1/(1 - q)` gives. If :math:`R < d \le 2R`, the common range lies
 between both centres, and the losses are those of a move by :math:`2R - d < d` with :math:`c = 1`. ∎
 
 **Any mechanism that is (epsilon, delta)-DP** is delta-approximately :math:`\epsilon\tanh(\epsilon/2)`-zCDP.
@@ -167,7 +167,7 @@ def rho_of_epsilon(epsilon: Fraction) -> Fraction:
 
 
 def laplace_rho(noise_scale: Fraction, shift: int) -> Fraction:
-    r"""Return the smallest :math:`\rho` of discrete Laplace noise on a node that moves by `shift`, rounded up.
+    r"""Return the smallest :math:`\rho` of discrete Laplace noise on a node that moves, rounded up.
 
     It is (2), at 120 digits. The difference in :math:`\sinh t` is off by :math:`10^{-119}/t` of itself, which
     moves rho by at most :math:`10^{-119}\epsilon/t = 10^{-119} d`; all else moves it less. Rho is at least
