@@ -1,6 +1,10 @@
 """Sphinx configuration. The build needs no network and runs with warnings as errors (CONTRIBUTING.md)."""
 
+import io
+import runpy
 import shutil
+import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import sphinx_autosummary_accessors
@@ -35,6 +39,15 @@ shutil.rmtree(notebooks, ignore_errors=True)
 notebooks.mkdir(parents=True)
 for notebook in sorted((here.parent / "notebooks").glob("*.ipynb")):
     shutil.copy(notebook, notebooks)
+# The pages that the examples publish of simulated records, beside those of the documentation.
+examples = here / "generated" / "examples"
+examples.mkdir(parents=True, exist_ok=True)
+for name, period in {"clinics": "2025-02", "weblogs": "2025-W14"}.items():
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        runpy.run_path(str(here / "examples" / name / "run.py"))["main"](Path(folder))
+        shutil.copy(Path(folder, "published", period, "index.html"), examples / f"example-{name}.html")
+html_extra_path = ["generated/examples"]
+
 # Pages that ask for it in their front matter (the tutorial) are executed while they are built.
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600  # a busy machine is slow, not wrong

@@ -163,7 +163,11 @@ def page_content(
                 continue
             shown[f"{name}, before"] = earlier
             labels[f"{name}, before"] = checked.budget.note_before or Path(checked.outputs.before or "").name
-            entry = {**entry, "before": f"{name}, before"}
+            entry = {
+                "now": checked.budget.note or checked.outputs.folder.name,
+                **entry,
+                "before": f"{name}, before",
+            }
         show.append(entry)
     if options.combine:
         paths = [path for area in options.combine.values() for path in area]

@@ -31,10 +31,11 @@ def changes(
     tables: Sequence[str],
     *,
     before: str | None = None,
+    now: str | None = None,
     column: Hashable | None = None,
     max_rows: int = _CHANGES,
 ) -> list[Section]:
-    """Compare a table with an earlier one, named `before`, as far down as its levels have `max_rows` rows."""
+    """Compare a table, headed `now`, with one `before`, as far down as its levels have `max_rows` rows."""
     if not isinstance(before, str) or before not in page.tables or len(tables) != 1:
         raise ArgumentError(
             "show",
@@ -43,11 +44,11 @@ def changes(
             f"{listed(page.tables)}.",
         )
     texts, name = page.texts, tables[0]
-    now, then = page.view(name, column), page.view(before, column)
+    newer, then = page.view(name, column), page.view(before, column)
     frame = change_from(
         page.tables[name],
         page.tables[before],
-        column=now.columns[0].shown.name,
+        column=newer.columns[0].shown.name,
         confidence=page.confidence(name),
     )
     stated = frame.attrs["dp_derived"]
@@ -59,7 +60,9 @@ def changes(
         holm=page.format.whole(stated["beyond_noise_holm"]),
     )
     shown, earlier = isolated(page.table_name(name)), isolated(page.table_name(before))
-    table = _changes_table(page, now, then, frame, _rows_down_to(now.released, max_rows), [before, name])
+    table = _changes_table(
+        page, newer, then, frame, _rows_down_to(newer.released, max_rows), name, [earlier, now or shown]
+    )
     body = Markup((note(told, texts["change.leaves_out"]) or "") + table)
     heading = texts.fill("change.heading", table=shown, before=earlier)
     return [Section(heading, body, entry=texts["change.entry"])]
@@ -74,7 +77,13 @@ def _rows_down_to(released: Released, max_rows: int) -> list[int]:
 
 
 def _changes_table(
-    page: Setting, now: View, then: View, frame: pd.DataFrame, rows: Sequence[int], names: Sequence[str]
+    page: Setting,
+    now: View,
+    then: View,
+    frame: pd.DataFrame,
+    rows: Sequence[int],
+    name: str,
+    shown: Sequence[str],
 ) -> Markup:
     """Make the table of changes, each with its per cent and their interval as a dot on a line."""
     texts, chosen = page.texts, np.array(rows)
@@ -86,16 +95,15 @@ def _changes_table(
         _change_row(page, now, then, row, place, get, (digits, percent_digits), span)
         for place, row in enumerate(rows)
     ]
-    shown = [page.table_name(each) for each in names]
     caption = texts.fill("change.caption", table=now.columns[0].heading, before=shown[0], now=shown[1])
-    share = page.format.percent(page.confidence(names[1]))
+    share = page.format.percent(page.confidence(name))
     axis = [page.format.signed(each) + " %" for each in (-span, 0, span)]
     heads = [
         element("th", now.labels.name(now.levels[0][0] if now.levels else "total"), scope="col"),
         element("th", shown[0], scope="col", class_="n"),
         element("th", shown[1], scope="col", class_="n"),
         element("th", texts["change.head.change"], scope="col", class_="gap"),
-        element("th", page.margin_head(names[1]), scope="col", class_="e"),
+        element("th", page.margin_head(name), scope="col", class_="e"),
         element("th", texts["change.head.percent"], scope="col", class_="gap"),
         element("th", texts.fill("change.head.interval", share=share), scope="col", class_="e"),
         element("th", element("span", [element("span", each) for each in axis], class_="axis"), scope="col"),

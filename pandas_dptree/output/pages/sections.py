@@ -15,7 +15,7 @@ numbers the sections, sets their headings, and lists them at its top.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -71,11 +71,13 @@ def default_kinds(table: Any) -> list[str]:
     )
 
 
-def make_sections(page: Setting, item: Any) -> list[Section]:
-    """Make the sections of one mapping in `show`."""
+def make_sections(page: Setting, item: Any, drawn: Collection[Any] = ()) -> list[Section]:
+    """Make the sections of one mapping in `show`; tables in `drawn` have an icicle elsewhere."""
     options, names = _read(page, item)
     kinds = [options.pop("as")] if "as" in options else default_kinds(page.tables[names[0]])
-    if options or len(names) > 1:  # they are those of the last kind, the table itself
+    if (
+        options or len(names) > 1 or (len(kinds) > 1 and names[0] in drawn)
+    ):  # they are those of the last kind, the table itself
         kinds = kinds[-1:]
     return [section for kind in kinds for section in _section(page, kind, names, options)]
 

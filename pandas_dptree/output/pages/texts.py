@@ -196,8 +196,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "changes of the table, "
     "of which noise alone would show about {chance} if nothing had changed. Judged all together (Holm): "
     "{holm}.",
-    "change.leaves_out": "The errors leave out chance in the world, such as more ill people in one month "
-    "than in another, and records beyond the bounds of each release.",
+    "change.leaves_out": "The errors leave out chance in the world, which changes numbers "
+    "from one time to the next by itself, and records beyond the bounds of each release.",
     "change.few": "too few",
     "change.head.change": "Change",
     "change.head.percent": "In per cent",

@@ -68,7 +68,9 @@ def whole_page(
 ) -> str:
     """Return the page that shows `items` below its head."""
     views = [page.view(name, _columns(items, name)) for name, each in page.tables.items() if has_levels(each)]
-    sections = [section for item in items for section in make_sections(page, item)]
+    pictures = [item for item in items if isinstance(item, Mapping) and item.get("as") == "icicle"]
+    drawn = [item.get("table") for item in pictures]
+    sections = [section for item in items for section in make_sections(page, item, drawn)]
     sections += [protection_section(page), reading_section(page, views)]
     body, contents = listed_sections(sections, page.texts)
     top = element(

@@ -1,5 +1,7 @@
 """The section that compares two releases: the numbers that the library derives, row by row."""
 
+import re
+
 import pytest
 
 import pandas_dptree as dpt
@@ -49,3 +51,15 @@ def test_a_change_wants_a_table_before(releases, before):
     show = [{"table": "now", "as": "change", "before": before}]
     with pytest.raises(dpt.ArgumentError, match=r"(?s)`show`.*one table with one before"):
         dpt.page(releases, title="x", show=show)
+
+
+@pytest.mark.parametrize(("by", "bold"), [(["region"], 1), (BY, 7)])
+def test_heads_are_as_chosen_and_only_what_is_above_others_is_bold(visits, clinics, by, bold):
+    options = {"domain": clinics[by].drop_duplicates(), "epsilon": 1.0, "keep": ["linear"]}
+    tables = {name: visits.dp.tree_counts(by, **options) for name in ("now", "then")}
+    show = [{"table": "now", "as": "change", "before": "then", "now": "March"}]
+    page = dpt.page(tables, title="T", show=show).html
+    assert 'class="n">then</th><th scope="col" class="n">March</th>' in page.lower().replace("march", "March")
+    section = page[page.index("March</th>") :]
+    rows = re.findall(r'<tr class="(\w+)', section[: section.index("</table>")])
+    assert rows.count("t") == bold

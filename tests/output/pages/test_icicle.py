@@ -40,6 +40,8 @@ def test_the_boxes_are_the_released_numbers_by_their_labels(counts):
 def test_pages_begin_with_an_icicle_where_areas_can_show_the_table(counts):
     assert fits_an_icicle(counts)
     assert dpt.page({"visits": counts}, title="T").html.count("<svg") == 1
+    show = [{"table": "visits", "as": "icicle"}, {"table": "visits"}]
+    assert dpt.page({"visits": counts}, title="T", show=show).html.count("<svg") == 1
     assert counts.dp.to_html().count("<svg") == 1
     negative = counts.assign(count=counts["count"] - 50)
     missing = counts.assign(count=counts["count"].astype(float).where(counts["count"] > 0))
