@@ -65,8 +65,8 @@ b has :math:`\epsilon = \Delta_1/b` and
 
 *Proof.* The noises of the nodes are independent, so their divergences add up, and by (2) to at most
 :math:`\alpha \sum_i \rho(|d_i|)`. The sum of a convex function that is 0 at 0 is largest where as many nodes
-as possible move as far as possible, and one by the rest. And :math:`\rho(d) \le d^2/2b^2`: the loss is between
-:math:`\pm dt`, so (1) applies, with :math:`\tanh x \le x`. ∎
+as possible move as far as possible, and one by the rest. And :math:`\rho(d) \le d^2/2b^2`: the loss is
+between :math:`\pm dt`, so (1) applies, with :math:`\tanh x \le x`. ∎
 
 If a unit with k rows is added or removed, :math:`\Delta_1 = \Delta_\infty = k`, and all rows in one node are
 the worst. If it is replaced, :math:`\Delta_1 = 2k` and :math:`\Delta_\infty = k`: two nodes move by k each.
@@ -80,8 +80,9 @@ moves by d has a number from the common range, with probabilities proportional t
 *Proof.* If :math:`d \le R`, the losses are those above, with :math:`c = 1 + q + \dots + q^{R - d}` instead of
 :math:`1/(1 - q)`. That is above 1/2, so the proof of (2) holds. :math:`\psi'(1/2)` is a mean of
 :math:`|d - 2j|\,t \tanh(|d - 2j|\,t/2)` over j in which the ends, where this is largest, have weights that
-grow with c: it is at most what the larger :math:`1/(1 - q)` gives. If :math:`R < d \le 2R`, the common range lies
-between both centres, and the losses are those of a move by :math:`2R - d < d` with :math:`c = 1`. ∎
+grow with c: it is at most what the larger :math:`1/(1 - q)` gives. If :math:`R < d \le 2R`, the common range
+lies between both centres, and the losses are those of a move by :math:`2R - d < d` with :math:`c = 1`. If
+:math:`d > 2R`, nothing is common. ∎
 
 **Any mechanism that is (epsilon, delta)-DP** is delta-approximately :math:`\epsilon\tanh(\epsilon/2)`-zCDP.
 It is obtained from randomized response that reveals the data set with the probability delta (Kairouz, Oh and
@@ -117,11 +118,8 @@ __all__ = [
 # The argument is rounded to a float, which changes tanh by no more than the same relative error, and the
 # error of math.tanh is below four units in the last place in all common libraries: less than 2**-49 together.
 _MARGIN = Fraction(1, 2**48)
-_TINY, _LARGE, _HUGE = (
-    Fraction(1, 10**30),
-    200,
-    10**4,
-)  # where other bounds on rho are as good as the exact one
+# Beyond these, other bounds on rho are as good as the exact one.
+_TINY, _LARGE, _HUGE = Fraction(1, 10**30), 200, 10**4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
