@@ -46,9 +46,10 @@ f(u)` is even in u, it is 0 at :math:`u = 1/2`, and :math:`\alpha(\alpha - 1) = 
 which is (2). No smaller number does, since the tangent touches.
 
 In :math:`z = e^{2ut}`, f is a power of z times :math:`p(z) = c(1 + z^d) + z + \dots + z^{d - 1}`. With
-:math:`r = (c - 1)/c`, :math:`(z - 1)\,p(z) = 0` means :math:`z^d (z - r)/(1 - rz) = 1`. As :math:`c > 1/2`,
-:math:`|r| < 1`: the left side is smaller than 1 in size within the unit circle, and larger outside. So all
-zeros of p lie on the circle; none is 1. They come in conjugate pairs, but for -1. So f is a product of
+:math:`r = (c - 1)/c`, :math:`(z - 1)\,p(z) = 0` means :math:`z^d (z - r) = 1 - rz`. As :math:`c > 1/2`,
+:math:`|r| < 1`: the left side is smaller in size within the unit circle, and larger outside. So all zeros of
+p lie on the circle; none is 1, since :math:`p(1) > 0`. They come in conjugate pairs, but for -1. So f is, up
+to a constant, a product of
 :math:`\cosh 2ut - \cos\theta = (1 - \cos\theta)\prod_{n \in \mathbb Z}(1 + 4u^2t^2/(\theta + 2\pi n)^2)`, and
 of :math:`\cosh ut` if d is odd, which is such a product too. The logarithm of each factor is concave in
 :math:`u^2`. ∎
@@ -81,8 +82,8 @@ moves by d has a number from the common range, with probabilities proportional t
 :math:`1/(1 - q)`. That is above 1/2, so the proof of (2) holds. :math:`\psi'(1/2)` is a mean of
 :math:`|d - 2j|\,t \tanh(|d - 2j|\,t/2)` over j in which the ends, where this is largest, have weights that
 grow with c: it is at most what the larger :math:`1/(1 - q)` gives. If :math:`R < d \le 2R`, the common range
-lies between both centres, and the losses are those of a move by :math:`2R - d < d` with :math:`c = 1`. If
-:math:`d > 2R`, nothing is common. ∎
+lies between both centres, and the losses are those of a move by :math:`2R - d < d` with :math:`c = 1`. In
+fact R is at least :math:`\Delta_\infty`, so d is not above it. ∎
 
 **Any mechanism that is (epsilon, delta)-DP** is delta-approximately :math:`\epsilon\tanh(\epsilon/2)`-zCDP.
 It is obtained from randomized response that reveals the data set with the probability delta (Kairouz, Oh and
@@ -99,7 +100,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 from pandas_dptree.privacy.sensitivity import Sensitivity
@@ -119,7 +120,7 @@ __all__ = [
 # error of math.tanh is below four units in the last place in all common libraries: less than 2**-49 together.
 _MARGIN = Fraction(1, 2**48)
 # Beyond these, other bounds on rho are as good as the exact one.
-_TINY, _LARGE, _HUGE = Fraction(1, 10**30), 200, 10**4
+_TINY, _LARGE, _HUGE, _WIDE = Fraction(1, 10**30), 200, 10**4, 10**40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,19 +170,20 @@ def laplace_rho(noise_scale: Fraction, shift: int) -> Fraction:
 
     It is (2), at 120 digits. The difference in :math:`\sinh t` is off by :math:`10^{-119}/t` of itself, which
     moves rho by at most :math:`10^{-119}\epsilon/t = 10^{-119} d`; all else moves it less. Rho is at least
-    :math:`\min(\epsilon, 1)^2/3 > 10^{-61}`, so the margin of :math:`10^{-30}` covers any move that fits into
-    200 bits. Where t is large, :math:`t / \sinh t` is left out, which makes rho larger.
+    :math:`\min(\epsilon, 1)^2/3`. So the margin of :math:`10^{-30}` suffices for any d if the scale is at
+    most :math:`10^{40}`; beyond, rho is taken to be :math:`\epsilon^2/2`. Where t is large,
+    :math:`t / \sinh t` is left out, which makes rho larger.
     """
     t = 1 / noise_scale
     epsilon = shift * t
     if shift == 1:
         return rho_of_epsilon(epsilon)
     square = epsilon**2 / 2  # bounds it, and is close to it for a small epsilon
-    if epsilon < _TINY:
+    if epsilon < _TINY or noise_scale > _WIDE:
         return square
     if epsilon > _HUGE:
         return epsilon
-    with localcontext(prec=120):
+    with localcontext(Context(prec=120, Emin=-999_999, Emax=999_999, traps=[])):
         e, step = (Decimal(each.numerator) / Decimal(each.denominator) for each in (epsilon, t))
         ratio = 2 * step / (step.exp() - (-step).exp()) if t < _LARGE else Decimal(0)
         rho = (e - (1 - (-e).exp()) * ratio) * (1 + Decimal(10) ** -30)
