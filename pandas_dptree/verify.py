@@ -345,6 +345,7 @@ class Quantity(NamedTuple):
     shown: str  # "values", "means" or "nothing"
     l1: int
     l2: int  # squared
+    linf: int
     moved: int  # the number of nodes of a level that one unit can change
 
     @property
@@ -379,10 +380,10 @@ def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
         low, high = part["quantity"]["low"], part["quantity"]["high"]
         k, most = part["max_contributions"], max(abs(low), abs(high))
         if plan["neighbors"] == "add_remove":
-            found.append(Quantity(name, part, shown, k * most, (k * most) ** 2, k))
+            found.append(Quantity(name, part, shown, k * most, (k * most) ** 2, k * most, k))
         else:
             l2 = k**2 * max((high - low) ** 2, 2 * most**2)
-            found.append(Quantity(name, part, shown, 2 * k * most, l2, 2 * k))
+            found.append(Quantity(name, part, shown, 2 * k * most, l2, k * max(high - low, most), 2 * k))
     return found
 
 
@@ -523,8 +524,18 @@ def decimal(value: Fraction | float) -> Decimal:
     return Decimal(Fraction(value).numerator) / Decimal(Fraction(value).denominator)
 
 
+def laplace_moves(quantity: Quantity) -> list[list[int]]:
+    """Return moves of single nodes, each of which dominates every move of a level with Laplace noise.
+
+    One node takes all of L1, or each node as much as it can, until L1 is used up.
+    """
+    l1, most = quantity.l1, quantity.linf
+    alone, spread = [l1], [min(most, l1 - taken) for taken in range(0, l1, most)]
+    return [alone] if spread == alone else [alone, spread]
+
+
 def worst_moves(l1: int, l2: int) -> list[int]:
-    """Return moves of single nodes that dominate every move of a level; none if they are not known.
+    """Return moves that dominate every move of a level with Gaussian noise; none if they are not known.
 
     One node can take it all if L1 = L2. Under replace, two nodes take half of it each if that is 1 or 2.
     """
@@ -675,22 +686,34 @@ def level_delta(
 
     `fineness` is the step of the grid, relative to the standard deviation of one of the losses.
     """
-    moves = worst_moves(quantity.l1, quantity.l2)
     if laplace:
-        losses = [laplace_loss(scale, move) for scale in scales for move in moves or [quantity.l1]]
-        width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
-        simulated = simulate([], 0, width)
-    else:
-        exact = [scale for scale in scales if scale < 16 and moves]
-        losses = [gaussian_loss(scale, move) for scale in exact for move in moves]
-        width = (quantity.l2 * sum((1 / Decimal(scale) ** 2 for scale in scales), Decimal(0))).sqrt()
-        rest = [(Decimal(scale) ** 2, quantity.l2) for scale in scales if scale not in exact]
-        simulated = simulate(rest, len(moves) or quantity.moved, width)
+        return min(laplace_delta(moves, epsilon, scales, fineness) for moves in laplace_moves(quantity))
+    moves = worst_moves(quantity.l1, quantity.l2)
+    exact = [scale for scale in scales if scale < 16 and moves]
+    losses = [gaussian_loss(scale, move) for scale in exact for move in moves]
+    width = (quantity.l2 * sum((1 / Decimal(scale) ** 2 for scale in scales), Decimal(0))).sqrt()
+    rest = [(Decimal(scale) ** 2, quantity.l2) for scale in scales if scale not in exact]
+    simulated = simulate(rest, len(moves) or quantity.moved, width)
     if simulated is None:
         return Decimal(1)
-    exponent = math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
-    failed = Decimal(0) if laplace else CUT * len(losses)
-    return composed_delta(epsilon, losses, simulated, Decimal(2) ** exponent, failed)
+    step = step_of(losses, width, fineness)
+    return composed_delta(epsilon, losses, simulated, step, CUT * len(losses))
+
+
+def laplace_delta(
+    moves: Sequence[int], epsilon: Fraction, scales: Sequence[float], fineness: float
+) -> Decimal:
+    """Return a delta of Laplace noise if on each level nodes move by these whole numbers."""
+    losses = [laplace_loss(scale, move) for scale in scales for move in moves]
+    width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
+    simulated = simulate([], 0, width)
+    step = step_of(losses, width, fineness)
+    return Decimal(1) if simulated is None else composed_delta(epsilon, losses, simulated, step, Decimal(0))
+
+
+def step_of(losses: Sequence[Loss], width: Decimal, fineness: float) -> Decimal:
+    """Return the step of the grid on which losses are added up: a power of two."""
+    return Decimal(2) ** math.floor(math.log2(fineness * float(width) / math.sqrt(len(losses) or 1)))
 
 
 def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float) -> Decimal:

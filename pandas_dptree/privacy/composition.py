@@ -49,6 +49,7 @@ _EXACT_BELOW = 16.0  # a discrete Gaussian of at least this scale matches a cont
 _TAIL = 12.0  # beyond so many standard deviations, the mass of a discrete Gaussian counts as failure
 _FAILED = 2.0**-102  # 2.0e-31: above both tails together, 2 * (e**(-12**2 / 2) + Phi(-12)) = 1.1e-31
 _LONGEST_SHIFT = 512  # a Laplace loss with more values is replaced by randomised response
+_MANY_NODES = 64  # a unit that can change more nodes of a level counts as if it changed one by all of it
 _MANY_VALUES = 2**13  # sums of losses with at most so many values are listed, not put on a grid
 _FINENESS = 0.035  # the grid widens the summed loss by about 0.035**2 / 6 = 0.02 % of its variance
 _CLOSE = 1e-4  # a delta short by twice this fraction wastes less than 1e-5 of the noise
@@ -72,16 +73,21 @@ def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sens
     differential privacy", 2015; Murtagh and Vadhan, "The complexity of computing the optimal composition of
     differential privacy", 2016). It is exactly 0 if the levels' epsilons add up to at most `epsilon`.
 
+    Of all moves of a level, delta is largest if as many nodes as possible move as far as possible, and one by
+    the rest: that is Lemma 4 of the documentation page. By Lemma 1, a single node that moves by all of it
+    is a bound too; it is used if it is smaller, since fewer losses can be added up more closely.
+
     >>> laplace_delta(0.9, [2.0, 2.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     0.0368...
     """
     epsilon, scales = _checked(epsilon, noise_scales)
     if sum((sensitivity.l1 / Fraction(scale) for scale in scales.tolist()), Fraction()) <= Fraction(epsilon):
         return 0.0
-    shifts = _shifts(sensitivity) or (sensitivity.l1,)
-    losses = [_laplace_loss(scale, shift) for scale in scales.tolist() for shift in shifts]
-    width = math.sqrt(math.fsum(loss.values[0] ** 2 for loss in losses))
-    return _delta(epsilon, losses, width, Smoothing(0.0, 0.0, 0.0))
+    n_nodes, rest = divmod(sensitivity.l1, sensitivity.linf)
+    moves = [[sensitivity.l1]]
+    if 1 < n_nodes + (rest > 0) <= _MANY_NODES:
+        moves.append([sensitivity.linf] * n_nodes + [rest] * (rest > 0))
+    return min(_laplace_delta(epsilon, scales.tolist(), shifts) for shifts in moves)
 
 
 def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
@@ -197,6 +203,13 @@ def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least
     return low
 
 
+def _laplace_delta(epsilon: float, scales: Sequence[float], shifts: Sequence[int]) -> float:
+    """Return a delta of Laplace noise if on each level counts move by these whole numbers."""
+    losses = [_laplace_loss(scale, shift) for scale in scales for shift in shifts]
+    width = math.sqrt(math.fsum(loss.values[0] ** 2 for loss in losses))
+    return _delta(epsilon, losses, width, Smoothing(0.0, 0.0, 0.0))
+
+
 def _laplace_loss(scale: float, shift: int) -> _Loss:
     """Return the loss of a count that moves by `shift` under discrete Laplace noise."""
     if shift > _LONGEST_SHIFT:  # randomised response of the same epsilon dominates any mechanism
@@ -216,7 +229,7 @@ def _gaussian_loss(scale: float, shift: int) -> _Loss:
 
 
 def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
-    """Return moves of single counts that together dominate any move of a level; empty if none are known.
+    """Return moves that dominate any of a level with Gaussian noise; empty if none are known.
 
     By Lemma 1 of the documentation page, a move by a vector is no worse than the move of one count by the
     vector's L1 norm. So n counts that move by s each are the worst case if every permitted vector can be

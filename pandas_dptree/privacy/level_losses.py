@@ -27,30 +27,63 @@ h is concave, and :math:`h(u) - h(1) \le h'(1)(u - 1) = \alpha(\alpha - 1)\,\eps
 This is the smallest such bound, since the two sides agree as :math:`\alpha \to 1`. It is below
 :math:`\epsilon^2/2` (Bun and Steinke, Proposition 1.4), and close to it for small epsilon.
 
+**A node with Laplace noise.** Let a node move by a whole number d of at least 1 under noise of scale b. With
+:math:`t = 1/b`, the smallest :math:`\rho` is the Kullback-Leibler divergence
+
+.. math:: \rho(d) = dt - (1 - e^{-dt})\,\frac{t}{\sinh t}. \quad (2)
+
+*Proof.* Let :math:`q = e^{-t}`. The noises up to 0, between 0 and d, and from d up have the losses
+:math:`(d - 2j)\,t` with :math:`j = 0, \dots, d` and probabilities proportional to
+:math:`1, (1 - q)\,q, \dots, (1 - q)\,q^{d - 1}, q^d`. With :math:`u = \alpha - 1/2` and
+:math:`c = 1/(1 - q)`, the power of the ratio that :math:`D_\alpha` averages has the mean
+
+.. math:: f(u) \propto c\,e^{udt} + e^{u(d - 2)t} + \dots + e^{-u(d - 2)t} + c\,e^{-udt},
+
+because :math:`q^j e^{-(d - 2j)t/2}` is the same for all j. So :math:`(\alpha - 1)D_\alpha = \psi(u) = \log
+f(u)` is even in u, it is 0 at :math:`u = 1/2`, and :math:`\alpha(\alpha - 1) = u^2 - 1/4`. As soon as
+:math:`\psi` is concave in :math:`u^2`, it lies below its tangent at :math:`u = 1/2`:
+:math:`(\alpha - 1)D_\alpha \le \alpha(\alpha - 1)\,\psi'(1/2)`, and :math:`\psi'(1/2)` is the mean loss,
+which is (2). No smaller number does, since the tangent touches.
+
+In :math:`z = e^{2ut}`, f is a power of z times :math:`p(z) = c(1 + z^d) + z + \dots + z^{d - 1}`. With
+:math:`r = (c - 1)/c`, :math:`(z - 1)\,p(z) = 0` means :math:`z^d (z - r) = 1 - rz`. As :math:`c > 1/2`,
+:math:`|r| < 1`: the left side is smaller in size within the unit circle, and larger outside. So all zeros of
+p lie on the circle; none is 1, since :math:`p(1) > 0`. They come in conjugate pairs, but for -1. So f is, up
+to a constant, a product of
+:math:`\cosh 2ut - \cos\theta = (1 - \cos\theta)\prod_{n \in \mathbb Z}(1 + 4u^2t^2/(\theta + 2\pi n)^2)`, and
+of :math:`\cosh ut` if d is odd, which is such a product too. The logarithm of each factor is concave in
+:math:`u^2`. ∎
+
+:math:`\rho(1) = t \tanh(t/2)`, as in (1). :math:`\rho(d)` increases with d, it is convex, and
+:math:`\rho(0) = 0`.
+
 **A level with Laplace noise.** Let neighbours move the nodes of a level by whole numbers d with
 :math:`\|d\|_1 \le \Delta_1`, :math:`\|d\|_2 \le \Delta_2` and :math:`|d_i| \le \Delta_\infty`. Noise of scale
 b has :math:`\epsilon = \Delta_1/b` and
 
-.. math:: \rho = \min\Bigl(\frac{\Delta_1}{b}\tanh\frac{\Delta_\infty}{2b},\;
-          \frac{\Delta_2^2}{2b^2}\Bigr). \quad (2)
+.. math:: \rho = \min\Bigl(\lfloor \Delta_1/\Delta_\infty \rfloor\,\rho(\Delta_\infty)
+          + \rho(\Delta_1 \bmod \Delta_\infty),\; \frac{\Delta_2^2}{2b^2}\Bigr). \quad (3)
 
-*Proof.* The noises of the nodes are independent, so their divergences add up. A node that moves by
-:math:`d_i` changes probabilities by factors of at most :math:`e^{|d_i|/b}`. By (1) the sum is at most
-:math:`\alpha \sum_i \frac{|d_i|}{b}\tanh\frac{|d_i|}{2b}`. Since tanh increases and :math:`\tanh x \le x`,
-both terms of (2) bound it. ∎
+*Proof.* The noises of the nodes are independent, so their divergences add up, and by (2) to at most
+:math:`\alpha \sum_i \rho(|d_i|)`. The sum of a convex function that is 0 at 0 is largest where as many nodes
+as possible move as far as possible, and one by the rest. And :math:`\rho(d) \le d^2/2b^2`: the loss is
+between :math:`\pm dt`, so (1) applies, with :math:`\tanh x \le x`. ∎
 
-If a unit with k rows is added or removed, :math:`\Delta_1 = \Delta_\infty = k`, and (2) is what (1) gives if
-all rows are in one node. If it is replaced, :math:`\Delta_1 = 2k` and :math:`\Delta_\infty = k`, and (2) is
-what (1) gives for two nodes that move by k each. By (2), no other way to spread the rows is worse. (The
-divergence of the noise itself is a little smaller than (1) where k is above 1.)
+If a unit with k rows is added or removed, :math:`\Delta_1 = \Delta_\infty = k`, and all rows in one node are
+the worst. If it is replaced, :math:`\Delta_1 = 2k` and :math:`\Delta_\infty = k`: two nodes move by k each.
 
 **Truncated Laplace noise** has a finite radius R. Some answers are possible under one data set alone. Let
 their probability be at most delta (`pandas_dptree.mechanisms.truncated` computes it), the same under both
-data sets by symmetry. Given that no node has such an answer, node i has a number from the common range of
-answers, with probabilities proportional to :math:`q^{|x - v_i|}` and :math:`q^{|x - v_i - d_i|}`. Mirrored,
-one is the other, so their sums over the range are equal; and their ratios are at most
-:math:`q^{-|d_i|} = e^{|d_i|/b}`. The nodes are still independent. So the level is delta-approximately
-rho-zCDP with the rho of (2).
+data sets by symmetry. Given that no node has such an answer, the nodes are still independent, and a node that
+moves by d has a number from the common range, with probabilities proportional to :math:`q^{|x|}` and
+:math:`q^{|x - d|}`. So the level is delta-approximately rho-zCDP with the rho of (3).
+
+*Proof.* If :math:`d \le R`, the losses are those above, with :math:`c = 1 + q + \dots + q^{R - d}` instead of
+:math:`1/(1 - q)`. That is above 1/2, so the proof of (2) holds. :math:`\psi'(1/2)` is a mean of
+:math:`|d - 2j|\,t \tanh(|d - 2j|\,t/2)` over j in which the ends, where this is largest, have weights that
+grow with c: it is at most what the larger :math:`1/(1 - q)` gives. If :math:`R < d \le 2R`, the common range
+lies between both centres, and the losses are those of a move by :math:`2R - d < d` with :math:`c = 1`. In
+fact R is at least :math:`\Delta_\infty`, so d is not above it. ∎
 
 **Any mechanism that is (epsilon, delta)-DP** is delta-approximately :math:`\epsilon\tanh(\epsilon/2)`-zCDP.
 It is obtained from randomized response that reveals the data set with the probability delta (Kairouz, Oh and
@@ -60,13 +93,14 @@ Viswanath). Given that it does not, (1) holds.
 Steinke, "The discrete Gaussian for differential privacy", 2020, Theorem 14), and no epsilon without a delta.
 
 **Privacy**: everything here is public and depends on no record. Epsilons, and the rhos of Gaussian noise, are
-exact fractions. Where tanh is computed, the result is rounded up.
+exact fractions. What transcendental functions give is rounded up.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 from pandas_dptree.privacy.sensitivity import Sensitivity
@@ -78,12 +112,15 @@ __all__ = [
     "float_above",
     "gaussian_level",
     "laplace_level",
+    "laplace_rho",
     "rho_of_epsilon",
 ]
 
 # The argument is rounded to a float, which changes tanh by no more than the same relative error, and the
 # error of math.tanh is below four units in the last place in all common libraries: less than 2**-49 together.
 _MARGIN = Fraction(1, 2**48)
+# Beyond these, other bounds on rho are as good as the exact one.
+_TINY, _LARGE, _HUGE, _WIDE = Fraction(1, 10**30), 200, 10**4, 10**40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +141,11 @@ def laplace_level(noise_scale: float, sensitivity: Sensitivity, delta: Fraction 
     if math.isinf(noise_scale):
         return NOTHING
     b = Fraction(noise_scale)
-    epsilon = sensitivity.l1 / b
-    rho = min(_times_tanh(epsilon, sensitivity.linf / (2 * b)), sensitivity.l2_squared / (2 * b**2))
-    return LevelLoss(epsilon=epsilon, rho=rho, delta=delta)
+    n_nodes, rest = divmod(sensitivity.l1, sensitivity.linf)
+    rho = n_nodes * laplace_rho(b, sensitivity.linf) + laplace_rho(b, rest)
+    return LevelLoss(
+        epsilon=sensitivity.l1 / b, rho=min(rho, sensitivity.l2_squared / (2 * b**2)), delta=delta
+    )
 
 
 def gaussian_level(noise_scale: float, sensitivity: Sensitivity) -> LevelLoss:
@@ -124,6 +163,31 @@ def approximate_level(epsilon: Fraction, delta: Fraction) -> LevelLoss:
 def rho_of_epsilon(epsilon: Fraction) -> Fraction:
     r"""Return :math:`\epsilon\tanh(\epsilon/2)`, rounded up: the rho of a mechanism that is epsilon-DP."""
     return min(_times_tanh(epsilon, epsilon / 2), epsilon**2 / 2)
+
+
+def laplace_rho(noise_scale: Fraction, shift: int) -> Fraction:
+    r"""Return the smallest :math:`\rho` of discrete Laplace noise on a node that moves, rounded up.
+
+    It is (2), at 120 digits. The difference in :math:`\sinh t` is off by :math:`10^{-119}/t` of itself, which
+    moves rho by at most :math:`10^{-119}\epsilon/t = 10^{-119} d`; all else moves it less. Rho is at least
+    :math:`\min(\epsilon, 1)^2/3`. So the margin of :math:`10^{-30}` suffices for any d if the scale is at
+    most :math:`10^{40}`; beyond, rho is taken to be :math:`\epsilon^2/2`. Where t is large,
+    :math:`t / \sinh t` is left out, which makes rho larger.
+    """
+    t = 1 / noise_scale
+    epsilon = shift * t
+    if shift == 1:
+        return rho_of_epsilon(epsilon)
+    square = epsilon**2 / 2  # bounds it, and is close to it for a small epsilon
+    if epsilon < _TINY or noise_scale > _WIDE:
+        return square
+    if epsilon > _HUGE:
+        return epsilon
+    with localcontext(Context(prec=120, Emin=-999_999, Emax=999_999, traps=[])):
+        e, step = (Decimal(each.numerator) / Decimal(each.denominator) for each in (epsilon, t))
+        ratio = 2 * step / (step.exp() - (-step).exp()) if t < _LARGE else Decimal(0)
+        rho = (e - (1 - (-e).exp()) * ratio) * (1 + Decimal(10) ** -30)
+    return min(Fraction(rho), square)
 
 
 def float_above(number: Fraction) -> float:

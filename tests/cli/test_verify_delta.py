@@ -29,7 +29,8 @@ def quantity(neighbors="add_remove", k=1, low=1, high=1):
     """Counts or sums; and the package's sensitivity of the same."""
     sensitivity = sum_sensitivity(low, high, neighbors=neighbors, max_contributions=k)
     moved = k if neighbors == "add_remove" else 2 * k
-    return verify.Quantity("c", {}, "values", sensitivity.l1, sensitivity.l2_squared, moved), sensitivity
+    norms = (sensitivity.l1, sensitivity.l2_squared, sensitivity.linf)
+    return verify.Quantity("c", {}, "values", *norms, moved), sensitivity
 
 
 def outcomes(noise, scale, moves):

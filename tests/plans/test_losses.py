@@ -5,6 +5,7 @@ import math
 import pickle
 from fractions import Fraction
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -21,7 +22,7 @@ from pandas_dptree.privacy.level_losses import (
     rho_of_epsilon,
 )
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity
 
 BY = ["region", "district"]
 TREE = dpt.Tree.from_branching([3, 4])
@@ -135,6 +136,12 @@ def test_each_level_of_a_distribution():
     assert factors.losses.items == tuple(LevelItem(name, each) for name in factors.level_names)
 
 
+def divergence(scale, shift):
+    """The Kullback-Leibler divergence of discrete Laplace noise from the same noise moved by `shift`."""
+    x = np.arange(-math.ceil(40 * scale), math.ceil(40 * scale) + 1)
+    return float(np.exp(-abs(x) / scale) * math.tanh(0.5 / scale) @ (abs(x - shift) - abs(x)) / scale)
+
+
 def test_truncated_noise_spends_less_level_by_level():
     """Shares of 1 : 2 : 4 at an epsilon of 1: 0.21, where one epsilon of 1 would cost 0.46."""
     tree = dpt.prefixes("ip", bits=[8, 16], notation="number")
@@ -147,7 +154,7 @@ def test_truncated_noise_spends_less_level_by_level():
     levels, noise = replaced.items, PLANS["truncated"].noise
     assert [item.loss.epsilon for item in levels] == [4 / Fraction(b) for b in noise.noise_scales]
     assert [float(item.loss.rho) for item in levels] == pytest.approx(
-        [4 / b * math.tanh(1 / b) for b in noise.noise_scales]  # two nodes that move by 2 each
+        [2 * divergence(b, 2) for b in noise.noise_scales]  # two nodes that move by 2 each
     )
 
 
@@ -255,9 +262,9 @@ def test_levels_that_are_not_measured_spend_nothing():
 def test_replaced_rows_move_two_nodes(neighbors, rows):
     options = {"privacy_unit": "person", "max_contributions": rows, "neighbors": neighbors}
     plan = dpt.plan(DOMAIN, epsilon=3.0, split="uniform", **options)
-    each = count_sensitivity(neighbors=neighbors, max_contributions=rows).l1 / plan.unit_noise_scales[0]
     nodes = 1 if neighbors == "add_remove" else 2
-    assert float(plan.losses.items[0].loss.rho) == pytest.approx(each * math.tanh(each / nodes / 2))
+    spent = nodes * divergence(plan.unit_noise_scales[0], rows)
+    assert float(plan.losses.items[0].loss.rho) == pytest.approx(spent)
 
 
 def test_gated_noise_charges_an_account_in_rho_what_its_proof_says():

@@ -68,6 +68,39 @@ def test_laplace_noise_of_few_counts_is_exact(sensitivity, moves):
         assert exact * (1 - mpmath.mpf(10) ** -20) <= bound <= exact * (1 + mpmath.mpf(10) ** -10) + 1e-30
 
 
+def delta_of_moves(epsilon, moves):
+    """Sum over all losses of nodes that move, each from the three parts of the noise that decide it."""
+    values, masses = np.zeros(1), np.ones(1)
+    for scale, shift in moves:
+        q, j = math.exp(-1 / scale), np.arange(shift + 1)
+        mass = q**j * np.r_[1, np.full(shift - 1, 1 - q), 1] / (1 + q)
+        values = np.add.outer(values, (shift - 2 * j) / scale).ravel()
+        masses = np.multiply.outer(masses, mass).ravel()
+    return float(masses @ np.maximum(-np.expm1(epsilon - values), 0))
+
+
+@each("total, most", [(4, 3), (5, 2), (6, 3), (6, 6)])
+@each("scale", [0.6, 2.0])
+def test_the_worst_move_of_a_level_is_that_of_few_nodes(total, most, scale):
+    """Lemma 4, alone and beside another level's loss: no way to spread the moves has a larger delta."""
+    sensitivity = Sensitivity(l1=total, l2_squared=total**2, linf=most)
+    worst = [most] * (total // most) + [total % most] * (total % most > 0)
+    spread = [
+        parts
+        for length in range(1, 5)
+        for parts in itertools.combinations_with_replacement(range(1, most + 1), length)
+        if sum(parts) <= total
+    ]
+    for epsilon, others in itertools.product((0.2, 0.9, 0.4 * total / scale), ([], [(1.5, 2)])):
+        most_delta = delta_of_moves(epsilon, [(scale, move) for move in worst] + others)
+        for parts in spread:
+            moves = [(scale, move) for move in parts] + others
+            assert delta_of_moves(epsilon, moves) <= most_delta * (1 + 1e-12) + 1e-15
+        if not others and epsilon < total / scale:
+            bound = laplace_delta(epsilon, [scale], sensitivity)
+            assert most_delta * (1 - 1e-10) <= bound <= most_delta * (1 + 1e-9) + 1e-30
+
+
 def test_laplace_noise_is_pure_when_the_epsilons_add_up():
     rng = np.random.default_rng(3)
     for sensitivity in (ONE_ROW, Sensitivity(l1=6, l2_squared=18), Sensitivity(l1=1000, l2_squared=10**6)):

@@ -23,6 +23,7 @@ from pandas_dptree.privacy.level_losses import (
     float_above,
     gaussian_level,
     laplace_level,
+    laplace_rho,
     rho_of_epsilon,
 )
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
@@ -60,6 +61,55 @@ def test_rho_bounds_randomized_response_and_no_smaller_one_does(epsilon):
             assert response_divergence(epsilon, alpha) <= alpha * rho
         close = 1 + mpmath.mpf(10) ** -12
         assert response_divergence(epsilon, close) > rho * close * (1 - mpmath.mpf(10) ** -10)
+
+
+@each("scale", ["0.003", "0.3", "1", "7.5", "1e3", "1e12", "9e39", "8e59"])
+@each("shift", [1, 2, 3, 12, 10**6, 2**31, 2**80, 2**130, 2**199])
+def test_rho_of_a_shift_is_rounded_up_and_hardly(scale, shift):
+    found = laplace_rho(Fraction(scale), shift)
+    with mpmath.workdps(400):
+        t = mpmath.mpf(Fraction(scale).denominator) / Fraction(scale).numerator
+        exact = shift * t - (1 - mpmath.exp(-shift * t)) * t / mpmath.sinh(t)
+        found = mpmath.mpf(found.numerator) / found.denominator
+        if Fraction(scale) > 10**40:
+            assert exact <= found <= (shift * t) ** 2 / 2 * (1 + mpmath.mpf(10) ** -300)
+            return
+        wide = {True: 2.0**-47, False: 10.0**-29}[shift == 1] if shift * t < 10**4 else 1 / (shift * t - 1)
+        assert exact <= found <= exact * (1 + mpmath.mpf(wide))
+
+
+@each("scale", [0.2, 1.0, 3.7, 60.0])
+@each("shift", [1, 2, 3, 5, 12, 40])
+def test_rho_bounds_a_shift_and_no_smaller_one_does(scale, shift):
+    q = math.exp(-1 / scale)
+    losses = (shift - 2 * np.arange(shift + 1)) / scale
+    masses = q ** np.arange(shift + 1) * np.r_[1, np.full(shift - 1, 1 - q), 1] / (1 + q)
+    assert math.fsum(masses) == pytest.approx(1)
+    rho = float(laplace_rho(Fraction(scale), shift))
+    for alpha in 1 + np.geomspace(1e-3, 400, 60):
+        spent = np.logaddexp.reduce(np.log(masses) + (alpha - 1) * losses) / (alpha - 1)
+        assert spent <= alpha * rho * (1 + 1e-10)
+    assert masses @ losses == pytest.approx(rho, rel=1e-9)  # the limit as alpha falls to 1
+
+
+def parts_of(total, most):
+    """All ways to write a number as a sum of smaller ones in falling order."""
+    if total == 0:
+        yield ()
+    for first in range(min(total, most), 0, -1):
+        for rest in parts_of(total - first, first):
+            yield first, *rest
+
+
+@each("most", [1, 2, 3, 5, 12])
+@each("total", [1, 4, 9, 12])
+def test_the_worst_move_of_a_level(total, most):
+    for scale in (0.3, 1.0, 20.0):
+        each_part = [laplace_rho(Fraction(scale), move) for move in range(most + 1)]
+        worst = max(sum(each_part[part] for part in parts) for parts in parts_of(total, most))
+        sensitivity = Sensitivity(l1=total, l2_squared=total**2, linf=min(most, total))
+        level = laplace_level(scale, sensitivity).rho
+        assert worst <= level <= worst * (1 + Fraction(1, 10**20))
 
 
 @given(number=st.fractions(min_value=0, max_value=10**9, max_denominator=10**30))
