@@ -251,15 +251,14 @@ def _bounded(table: pd.DataFrame) -> pd.DataFrame:
 def _ends(value: Shown) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the interval that ± describes.
 
-    One that was cut to a point would read as certainty. It is shown up, or from a number above 0 down, to
-    half of the longest interval of the same error: what holds more often than stated is no less true.
+    One that was cut to a point would read as certainty. It is shown up, or from a number above 0 down, by as
+    many errors as half of the longest interval: what holds more often than stated is no less true.
     """
     if value.interval is not None and value.error is not None:
         lower, upper = value.interval
-        errors, alike = np.unique(value.error, return_inverse=True)
-        longest = np.zeros(len(errors))
-        np.fmax.at(longest, alike, (upper - lower) / 2)
-        further = np.where((lower == upper) & (value.error > 0), longest[alike], 0)
+        in_errors = (upper - lower)[value.error > 0] / 2 / value.error[value.error > 0]
+        most = np.fmax.reduce(in_errors, initial=0)
+        further = np.where((lower == upper) & (value.error > 0), most * value.error, 0)
         return lower - further * (lower > 0), upper + further * (lower <= 0)
     if value.interval is not None:
         return value.interval
