@@ -201,12 +201,12 @@ def _account_lines(checked: Checked) -> Iterator[str]:
         yield "No ledger: nobody keeps the sum of what several runs spend."
         yield from (f"{_INDENT}Taken: {each}" for each in _taken(checked))
         return
-    told = [f"{_INDENT}Taken: {each}" for each in _taken(checked)]
+    kept = [f"{_INDENT}Taken: {each}" for each in _taken(checked)]
     start = f"Account {account.name} of {os.path.relpath(budget.ledger, checked.folder)}, note {budget.note}:"
     new = _unreleased(checked, account, budget.note)
     if not new:
         yield f"{start} released. A run makes the outputs again, and charges nothing."
-        yield from told
+        yield from kept
         return
     if error := refusal_of(checked):
         yield f"{start} a run would be refused. {error.fact}"
@@ -214,7 +214,7 @@ def _account_lines(checked: Checked) -> Iterator[str]:
         return
     n_kept, n_tables = len(checked.tables) - len(new), len(checked.tables)
     yield f"{start} {f'{n_kept} of {n_tables} tables are released' if n_kept else 'not yet charged'}."
-    yield from told
+    yield from kept
     yield f"{_INDENT}{_balance(checked, account, new)}"
 
 

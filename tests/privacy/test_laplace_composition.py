@@ -10,7 +10,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from pandas_dptree.privacy.composition import laplace_delta
-from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_composition import TARGETS, compose, laplace_budget, shares_of
 from tests.helpers_privacy import ONE_ROW
@@ -99,6 +99,15 @@ def test_the_worst_move_of_a_level_is_that_of_few_nodes(total, most, scale):
         if not others and epsilon < total / scale:
             bound = laplace_delta(epsilon, [scale], sensitivity)
             assert most_delta * (1 - 1e-10) <= bound <= most_delta * (1 + 1e-9) + 1e-30
+
+
+def test_a_single_move_bounds_delta_where_that_is_closer():
+    """Close to the sum of epsilons, two losses of randomized response are far above one."""
+    several = sum_sensitivity(-30, 40, neighbors="replace", max_contributions=4)
+    alone = Sensitivity(l1=several.l1, l2_squared=several.l1**2)
+    scale = several.l1 / 200
+    delta = laplace_delta(200 * 0.9999, [scale], alone)
+    assert 0 < laplace_delta(200 * 0.9999, [scale], several) <= delta < 0.1
 
 
 def test_laplace_noise_is_pure_when_the_epsilons_add_up():

@@ -66,9 +66,9 @@ def _section(page: Setting, name: str, view: View) -> Section:
         element("tbody", lines),
         class_="h",
     )
-    told = [texts["heatmap.told"]]
+    remarks = [texts["heatmap.told"]]
     if first.graded:
-        told.append(texts.fill("heatmap.hatched", classes=", ".join([*first.classes][1:][-2:])))
+        remarks.append(texts.fill("heatmap.hatched", classes=", ".join([*first.classes][1:][-2:])))
     heading = texts.fill(
         "heatmap.heading",
         table=page.table_name(name) if name else first.heading,
@@ -76,5 +76,5 @@ def _section(page: Setting, name: str, view: View) -> Section:
         below=labels.inline(below),
     )
     return Section(
-        heading, Markup(f"{note(*told) or ''}{scrolled(table, caption, texts, keep=len(lines) <= _KEPT)}")
+        heading, Markup(f"{note(*remarks) or ''}{scrolled(table, caption, texts, keep=len(lines) <= _KEPT)}")
     )

@@ -65,9 +65,9 @@ def losses_in_short(page: Setting, ledger: Keeper | None) -> str:
     """Say what the tables spend together, of which account, and what the ledger has left of it."""
     texts, stated = page.texts, list(page.provenances.values())
     if len(stated) == 1:
-        told = _loss_in_signs(stated[0], texts)
+        loss = _loss_in_signs(stated[0], texts)
     elif total := _total_loss(stated):
-        told = texts.fill("fact.loss.total", loss=_loss_in_signs(total, texts))
+        loss = texts.fill("fact.loss.total", loss=_loss_in_signs(total, texts))
     elif len(stated) > _FEW:
         return texts["fact.loss.differ"]
     else:
@@ -79,7 +79,7 @@ def losses_in_short(page: Setting, ledger: Keeper | None) -> str:
             )
             for name, each in page.provenances.items()
         )
-    return _of_account(told, stated, ledger, texts)
+    return _of_account(loss, stated, ledger, texts)
 
 
 def _total_loss(stated: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:

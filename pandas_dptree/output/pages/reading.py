@@ -113,9 +113,9 @@ def _classes(page: Setting) -> Markup:
                     "tr",
                     element("th", letter or MISSING, scope="row"),
                     element("td", ratio),
-                    element("td", told),
+                    element("td", meaning),
                 )
-                for letter, ratio, told in rows
+                for letter, ratio, meaning in rows
             ],
         ),
         class_="key",
