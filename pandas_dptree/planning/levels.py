@@ -13,7 +13,7 @@ import numpy as np
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.alternating import Problem, VarianceFunction, promising_splits
-from pandas_dptree.planning.closed_form import uniform_tree_shares
+from pandas_dptree.planning.closed_form import best_uniform_split
 from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
@@ -105,7 +105,7 @@ def _search(
         worst=worst,
         floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
     )
-    closed_form = uniform_tree_shares(tree.level_sizes, weights, unknown)
+    closed_form, _ = best_uniform_split(tree.level_sizes, weights, unknown.astype(np.float64)[None])
     closed_form = problem.normalise((closed_form if closed_form.any() else even)[:, None])[:, 0]
     by_level = all(level.all() == level.any() for level in orbits.known)
     if problem.variance.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
