@@ -25,7 +25,7 @@ TOPICS = {
     ],
     "estimation": ["peers"],
     "hierarchy": ["domain_source"],
-    "ingest": ["one_record", "private_keys_neighbors"],
+    "ingest": ["caps", "one_record", "private_keys_neighbors"],
     "ledger": ["crashes", "model"],
     "mechanisms/multiplicative": ["evidence", "privacy"],
     "output": ["in_browser"],

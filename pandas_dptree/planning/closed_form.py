@@ -116,13 +116,14 @@ def best_uniform_split(
     cost is within 1e-11 of the least, relatively.
     """
     spaces, mixture = Spaces.of(level_sizes, weights), Mixture(patterns, 1)
-    known = ~patterns.any(axis=0)
+    known = np.asarray(~patterns.any(axis=0))
     best, proof, least, bound = np.zeros(len(weights)), mixture.prices[:, 0], math.inf, 0.0
     for _ in range(_MOST_STEPS):
         prices = mixture.prices[:, 0]
         precisions = spaces.best_precisions(prices)
         charges = patterns @ precisions
-        most, mean, unit = charges.max(), prices @ precisions, spaces.cost(precisions, known)
+        most, mean = float(charges.max()), float(prices @ precisions)
+        unit = spaces.cost(precisions, known)
         if most * unit < least and most:
             best, least = precisions, most * unit
         if mean * unit > bound:

@@ -15,9 +15,12 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.equal_subtrees import FloatArray
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import TreeSensitivity
 
-__all__ = ["Mixture", "undominated"]
+__all__ = ["Mixture", "pattern_costs", "relative_costs", "undominated"]
 
 _LEAST = 1e-30  # of charges and parts: keeps logarithms finite
 _LARGEST_STEP = 3.0  # of the logarithm of a part
@@ -77,6 +80,17 @@ class Mixture:
         return shares
 
 
+def pattern_costs(noise: AdditiveNoise, loss: PrivacyLoss, moves: TreeSensitivity) -> FloatArray:
+    """Return what noise of scale 1 on each level costs under each pattern: shape (n_patterns, n_levels)."""
+    return np.array([noise.level_costs(loss, TreeSensitivity((each,))) for each in moves.patterns])
+
+
+def relative_costs(costs: FloatArray) -> FloatArray:
+    """Divide by the largest cost of each level, which may be 0: what patterns charge of the levels' shares."""
+    alone = costs.max(axis=0)
+    return np.divide(costs, alone, out=np.zeros_like(costs), where=alone > 0)
+
+
 def undominated(patterns: FloatArray) -> FloatArray:
     r"""Leave out patterns that never charge more than some mixture of two that stay.
 
@@ -101,4 +115,4 @@ def _below_mixture(rows: FloatArray, one: FloatArray, other: FloatArray) -> npt.
     low = np.where(slope > 0, at, 0.0).max(axis=1)
     high = np.where(slope < 0, at, 1.0).min(axis=1)
     flat = ((slope != 0) | (rows <= other)).all(axis=1)
-    return flat & (np.maximum(low, 0.0) <= np.minimum(high, 1.0))
+    return np.asarray(flat & (np.maximum(low, 0.0) <= np.minimum(high, 1.0)))
