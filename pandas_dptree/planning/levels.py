@@ -64,11 +64,11 @@ def optimal_shares(
     The sensitivity is that of all levels, or of any one; the share of a level is in proportion to what it
     costs by itself. That of the leaves is at least 1e-3 (without least squares, every share is); that of a
     level whose counts are all `known` is 0. Where precision is proportional to the share, the problem is
-    convex, with a closed form for uniform trees (`closed_form`); other trees are solved to within 1e-6. For Laplace noise under an
-    epsilon, the sets of measured levels are searched on a uniform tree of the same level sizes, and the best
-    refined on the tree itself: the best of many local minima, never worse than the uniform, the geometric and
-    the closed-form split. If the worst measurement is to be good and all levels matter equally, the split is
-    even.
+    convex, with a closed form for uniform trees (`closed_form`); other trees are solved to within 1e-6. For
+    Laplace noise under an epsilon, the sets of measured levels are searched on a uniform tree of the same
+    level sizes, and the best refined on the tree itself: the best of many local minima, never worse than
+    the uniform, the geometric and the closed-form split. If the worst measurement is to be good and all
+    levels matter equally, the split is even.
     """
     sizes = [tree.n_listed(level) for level in range(tree.depth + 1)]
     weights = tuple(cost_weights(sizes, objective, level_weights).tolist())

@@ -86,7 +86,7 @@ def pattern_costs(noise: AdditiveNoise, loss: PrivacyLoss, moves: TreeSensitivit
 
 
 def relative_costs(costs: FloatArray) -> FloatArray:
-    """Divide by the largest cost of each level, which may be 0: what patterns charge of the levels' shares."""
+    """Return what patterns charge of a level's share: their costs over the largest one, which may be 0."""
     alone = costs.max(axis=0)
     return np.divide(costs, alone, out=np.zeros_like(costs), where=alone > 0)
 
