@@ -34,6 +34,7 @@ from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.running import Origin, Release, Resources, carry_out, checked_folder
 from pandas_dptree.plans.secret_check import SecretCheck, checked
 from pandas_dptree.privacy.caps import Caps, check_caps, written_caps
+from pandas_dptree.privacy.level_losses import LevelLoss
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.risk import found_at_most
 from pandas_dptree.privacy.sensitivity import Neighbors
@@ -171,11 +172,15 @@ class Plan(ABC, Generic[Released]):
         In the currency that the plan states, the total is what it states. In the other it is the sum over the
         levels, which is less than what the stated loss implies. See `Losses`.
         """
-        return Losses(stated=self.loss, items=tuple(self._loss_items()))
+        return Losses(stated=self.loss, items=tuple(self._loss_items()), together=self._loss_together())
 
     @abstractmethod
     def _loss_items(self) -> Iterable[LevelItem]:
-        """List what each level spends."""
+        """List what each level spends at most."""
+
+    def _loss_together(self) -> LevelLoss | None:
+        """Return what all of them spend together at most; None for their sum."""
+        return None
 
     def risk(self, falsely_accused: float | Sequence[float] = (0.001, 0.01, 0.05, 0.1, 0.2)) -> Risk:
         """Bound what an attacker gains by one release, who knows everything but one privacy unit.

@@ -48,6 +48,7 @@ from pandas_dptree.plans.means import mean_columns
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.caps import Caps
 from pandas_dptree.privacy.composition import joint_gaussian_delta
+from pandas_dptree.privacy.level_losses import LevelLoss, together
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
@@ -170,6 +171,9 @@ class JointPlan(Plan[pd.DataFrame]):
         return [
             item._replace(quantity=name) for name, plan in self.plans.items() for item in plan.losses.items
         ]
+
+    def _loss_together(self) -> LevelLoss:
+        return together(plan._loss_together() for plan in self.plans.values())
 
     def _certified_delta(self, epsilon: float) -> float:
         spending = [plan for plan in self.plans.values() if plan._spends]
