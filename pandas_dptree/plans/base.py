@@ -33,7 +33,7 @@ from pandas_dptree.plans.options import RUNNING, Running, takes, with_defaults
 from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.running import Origin, Release, Resources, carry_out, checked_folder
 from pandas_dptree.plans.secret_check import SecretCheck, checked
-from pandas_dptree.privacy.caps import Caps, check_caps, written_caps
+from pandas_dptree.privacy.caps import Caps, caps_to_json, check_caps
 from pandas_dptree.privacy.level_losses import LevelLoss
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.risk import found_at_most
@@ -254,7 +254,7 @@ class Plan(ABC, Generic[Released]):
     def headline(self) -> str:
         """The release in one sentence; with a privacy unit, a second says that real totals can be higher."""
         undercount = undercount_in_words(self._aggregates, self.privacy_unit, self.max_contributions)
-        written = {"privacy_unit": self.privacy_unit, **written_caps(self.caps, self.level_names)}
+        written = {"privacy_unit": self.privacy_unit, **caps_to_json(self.caps, self.level_names)}
         capped = capped_in_words(self._aggregates, written, leaf=self.level_names[-1])
         return ". ".join(filter(None, [self._release_in_words, undercount.rstrip("."), capped.rstrip(".")]))
 
@@ -323,7 +323,7 @@ class Plan(ABC, Generic[Released]):
             "neighbors": self.neighbors,
             "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
             "max_contributions": self.max_contributions,
-            **written_caps(self.caps, self.level_names),
+            **caps_to_json(self.caps, self.level_names),
             "domain_source": self.domain_source,
             **self._provenance_details(),
             **(origin or Origin()).to_dict(),
@@ -514,7 +514,7 @@ class Plan(ABC, Generic[Released]):
             "neighbors": self.neighbors,
             "privacy_unit": serialize.name("privacy_unit", self.privacy_unit),
             "max_contributions": self.max_contributions,
-            **written_caps(self.caps, self.level_names),
+            **caps_to_json(self.caps, self.level_names),
             "mechanism": self.mechanism_name,
             **self._fields(),
         }

@@ -8,7 +8,7 @@ from typing import Any
 from pandas_dptree.errors import ArgumentError, kind_of_object, listed, quote
 from pandas_dptree.privacy.unit import whole_rows
 
-__all__ = ["Caps", "caps_of", "check_caps", "stated_caps", "with_leaf_cap", "written_caps"]
+__all__ = ["Caps", "caps_from_json", "caps_to_json", "check_caps", "stated_caps", "with_leaf_cap"]
 
 Caps = tuple[int | None, ...]
 """The cap of each level, None where there is none, as on the level of the root; empty if no level has one."""
@@ -77,7 +77,7 @@ def with_leaf_cap(caps: Caps, n_levels: int, max_per_leaf: int | None) -> Caps:
     return (*above, max_per_leaf) if any((*above, max_per_leaf)) else ()
 
 
-def written_caps(caps: Caps, names: Sequence[Hashable]) -> dict[str, Any]:
+def caps_to_json(caps: Caps, names: Sequence[Hashable]) -> dict[str, Any]:
     """Return caps as plain JSON: the entries ``max_per_leaf`` and ``max_per_node`` that are stated."""
     inner = {str(name): cap for name, cap in zip(names, caps[:-1], strict=False) if cap is not None}
     leaf = caps[-1] if caps else None
@@ -87,8 +87,8 @@ def written_caps(caps: Caps, names: Sequence[Hashable]) -> dict[str, Any]:
     }
 
 
-def caps_of(written: Mapping[str, Any], names: Sequence[str]) -> Caps:
-    """Return the caps that `written_caps` wrote, which `check_caps` has not checked yet."""
-    of: Any = written.get("max_per_node", {})
-    caps = (*(of.get(name) for name in names[:-1]), written.get("max_per_leaf"))
+def caps_from_json(data: Mapping[str, Any], names: Sequence[str]) -> Caps:
+    """Return the caps that `caps_to_json` wrote, which `check_caps` has not checked yet."""
+    of: Any = data.get("max_per_node", {})
+    caps = (*(of.get(name) for name in names[:-1]), data.get("max_per_leaf"))
     return caps if any(caps) else ()

@@ -3,7 +3,7 @@
 import pytest
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.privacy.caps import caps_of, check_caps, stated_caps, with_leaf_cap, written_caps
+from pandas_dptree.privacy.caps import caps_from_json, caps_to_json, check_caps, stated_caps, with_leaf_cap
 from tests.helpers_cases import each
 
 NAMES = ("total", "state", 3, "city")
@@ -22,8 +22,8 @@ NAMES = ("total", "state", 3, "city")
 )
 def test_caps_are_stated_and_written(per_leaf, per_node, caps, written):
     assert stated_caps(per_leaf, per_node, NAMES, "person") == caps
-    assert written_caps(caps, NAMES) == written
-    assert caps_of(written, [*map(str, NAMES)]) == caps
+    assert caps_to_json(caps, NAMES) == written
+    assert caps_from_json(written, [*map(str, NAMES)]) == caps
     assert check_caps(caps, len(NAMES), "person") == caps
 
 
