@@ -182,7 +182,9 @@ class Problem:
             # An error that shrinks by 1 - r in one step shrinks by (1 - r)(1 - 3r) in a step and a threefold
             # one: twice as fast where r is small. The multipliers of the worst level would not keep up.
             stride = 3 if step % 2 and not self.worst else 1
-            shares = mixture.settle(partial(self._updated, spent, parts, stride / (1 + elasticities)))
+            shares = mixture.balanced_shares(
+                partial(self._updated, spent, parts, stride / (1 + elasticities))
+            )
         return best, least
 
 

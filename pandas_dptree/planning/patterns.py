@@ -65,7 +65,7 @@ class Mixture:
         self.parts /= self.parts.sum(axis=0)
         self._last = step, logs
 
-    def settle(self, shares_at: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    def balanced_shares(self, shares_at: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Move to where the patterns that matter charge the same, and return the shares at their prices.
 
         `shares_at` maps prices to shares, both of shape (n_levels, n_splits).
@@ -88,7 +88,7 @@ def pattern_costs(noise: AdditiveNoise, loss: PrivacyLoss, moves: TreeSensitivit
 def relative_costs(costs: FloatArray) -> FloatArray:
     """Return what patterns charge of a level's share: their costs over the largest one, which may be 0."""
     alone = costs.max(axis=0)
-    return np.divide(costs, alone, out=np.zeros_like(costs), where=alone > 0)
+    return np.asarray(np.divide(costs, alone, out=np.zeros_like(costs), where=alone > 0))
 
 
 def undominated(patterns: FloatArray) -> FloatArray:

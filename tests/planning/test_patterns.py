@@ -30,7 +30,7 @@ def test_a_pattern_between_two_others_stays_if_no_mixture_reaches_it():
 
 
 @each("seed", range(10))
-def test_a_mixture_settles_where_its_patterns_charge_the_same(seed):
+def test_a_mixture_is_balanced_where_its_patterns_charge_the_same(seed):
     rng = np.random.default_rng(seed)
     patterns, errors = rng.exponential(size=(3, 5)), rng.exponential(size=(5, 4))
     mixture = Mixture(patterns, 4)
@@ -39,7 +39,7 @@ def test_a_mixture_settles_where_its_patterns_charge_the_same(seed):
         return np.sqrt(errors / prices)
 
     for _ in range(20):
-        charges = patterns @ mixture.settle(shares_at)
+        charges = patterns @ mixture.balanced_shares(shares_at)
     most = charges.max(axis=0)
     assert (charges >= most * (1 - 1e-6))[mixture.parts > 1e-6].all()
     np.testing.assert_allclose(mixture.parts.sum(axis=0), 1)
