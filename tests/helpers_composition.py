@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from pandas_dptree.privacy.composition import laplace_delta, largest_budget
+from pandas_dptree.privacy.simulated_gaussian import simulation
 
 TARGETS = [(1.0, 1e-6), (0.1, 1e-8), (3.0, 1e-5)]
 
@@ -42,3 +43,10 @@ def listed_profile(epsilon, moves):
         loss = np.add.outer(loss, shift * (shift + 2 * x) / (2 * scale**2)).ravel()
         mass = np.multiply.outer(mass, terms / terms.sum()).ravel()
     return float(mass @ np.maximum(1 - np.exp(epsilon - loss), 0))
+
+
+def smoothing_of(scales, moves, l2_squared, width):
+    """The simulation of levels that all move alike."""
+    return simulation(
+        scales**2, lambda kernels: math.fsum(1 / (scales**2 - kernels)), moves, l2_squared, width
+    )

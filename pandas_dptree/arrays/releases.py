@@ -65,6 +65,12 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
             hint="plan without `known`, or name all dimensions in `by`.",
         )
     n_trees = math.prod(array.sizes[dim] for dim in others)
+    if n_trees > 1 and plan.neighbors == "replace" and not plan.in_forest:
+        raise ArgumentError(
+            "plan",
+            f"is for one tree, and the array has {n_trees:,}: rows that are replaced may move between them.",
+            hint="make the plan for the array, with array.dp.plan(...), or name all dimensions in `by`.",
+        )
     leaf, forest = leaves_of(array, dims, plan.domain), _forest(plan, max(1, n_trees))
     quantities = {plan.quantity.name: plan.quantity}
 

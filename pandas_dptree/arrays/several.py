@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import xarray as xr
 
+from pandas_dptree.arrays.coordinates import dims_of
 from pandas_dptree.arrays.releases import of_dataset
 from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, per_variable, quantities_of
 from pandas_dptree.errors import ArgumentError
@@ -192,7 +193,8 @@ def plan(
     most = per_variable("max_contributions", options.pop("max_contributions", None), names)
     quantities = dict(zip(names, quantities_of(names, bounds, granularity), strict=True))
     scales = [scale_of_sum(each) for each in quantities.values()]
-    return plan_jointly(domain, quantities, scales, contributions=most, **options)
+    forest = any(len(dims_of(dataset[name], domain.sources)) < dataset[name].ndim for name in names)
+    return plan_jointly(domain, quantities, scales, contributions=most, in_forest=forest, **options)
 
 
 @takes(*RUNNING)

@@ -198,13 +198,14 @@ def plan(
     name = "sum" if array.name is None or is_hash(array.name) else array.name
     quantity = COUNT if bounds is None else Quantity.of(name, bounds, granularity)
     check_array_names(array, quantity)
-    if options.get("known") is not None and len(dims_of(array, domain.sources)) < array.ndim:
+    several = len(dims_of(array, domain.sources)) < array.ndim
+    if options.get("known") is not None and several:
         raise ArgumentError(
             "known",
             "cannot be used with several trees: it does not say which tree it is for.",
             hint="leave it out, or name all dimensions in `by`.",
         )
-    found = find_plan(domain, quantity, **options)
+    found = find_plan(domain, quantity, in_forest=several, **options)
     warn_of_arguments(found.loss, domain, known_total(found.known))
     return found
 

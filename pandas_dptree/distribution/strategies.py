@@ -151,7 +151,7 @@ class Strategies:
         shares = tuple(map(float, data["shares"]))
         scales = tuple(math.inf if scale is None else float(scale) for scale in data["noise_scales"])
         if len(shares) != len(branching) + 1 or not shares_match(
-            noise, self.loss, np.array(shares), np.array(scales)
+            noise, self.loss, self._sensitivity, np.array(shares), np.array(scales)
         ):
             raise ValueError("the noise scales do not follow from the shares")
         return TreeStrategy(self.n_bins, noise, branching, scales, shares)

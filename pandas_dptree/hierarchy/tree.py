@@ -312,6 +312,13 @@ class Tree(Shape):
             leaves = self.sum_children(above, leaves)
         return leaves
 
+    def nodes_above(self, leaves: IntArray, level: int) -> IntArray:
+        """Return the node of a level that each of some leaves is below, or is."""
+        below = self.leaves_below(level)
+        if len(below) == 1:
+            return leaves // int(below[0])
+        return np.searchsorted(np.cumsum(below), leaves, side="right")
+
     def listed(self, level: int) -> npt.NDArray[np.bool_]:
         """Whether each node of a level is shown in a table: all but those that only continue a short path."""
         size = self.level_sizes[level]

@@ -5,16 +5,26 @@ unit's own rows and of a random key: the rows of the unit are sorted by where th
 add, so that their order in the data does not matter, and row r gets the r-th word of a pseudorandom sequence
 that begins with the keyed hash of the unit. The k rows with the smallest words stay.
 
-**Privacy.** For every key, whatever its value, what a unit keeps depends on that unit's rows alone, and is at
-most k of them. So adding or removing a unit adds or removes at most k rows, and replacing it does both: for
-every key, and hence for a random one, whatever is known of the key or of the hash. Their quality only matters
-for the choice being uniform: no record, place or value is favoured. For the same reason the result is the
-same for records in any order, in batches and buckets of any size, and if part of the work is done again.
+Levels of the hierarchy may have caps. Then the same is done in stages, from the leaves up: of the unit's rows
+in one node, those with the smallest words stay, as many as the cap of the level; the last stage is that of
+the root, which holds all rows and has the cap k. Each stage has words of its own, from another part of the
+sequence. So if each leaf keeps one row, the leaves that stay are a uniform choice too, however many rows the
+unit had in them.
+
+**Privacy.** For every key, whatever its value, each stage is a function of the unit's own rows, of what the
+stages before kept of them, and of the key; by induction, what the unit keeps depends on no other unit. A
+stage leaves at most its cap in each of its nodes, and those after it only remove rows: so the unit keeps at
+most k rows, and in no node more than the cap of its level. Adding or removing a unit therefore adds or
+removes such rows, and replacing it does both: for every key, and hence for a random one, whatever is known of
+the key or of the hash. Their quality only matters for the choice being uniform: no record, place or value is
+favoured. For the same reason the result is the same for records in any order, in batches and buckets of any
+size, and if part of the work is done again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,28 +32,72 @@ import numpy.typing as npt
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.units import Key, Units, split_mix
 
-__all__ = ["bound_contributions", "kept_rows"]
+__all__ = ["Capped", "bound_contributions", "kept_rows"]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 """The step of SplitMix64: its words are ``split_mix(seed + _STEP)``, ``split_mix(seed + 2 * _STEP)``, …"""
 
 
+_WORDS_OF_A_LEVEL = 2**40
+"""Distance, in the sequence of a unit, between the words of one level and the next: no unit has more rows."""
+
+
+class Capped(NamedTuple):
+    """A level on which no node holds more than `cap` rows of a unit, and the node of each row."""
+
+    level: int
+    cap: int
+    nodes: IntArray
+
+
 def kept_rows(
-    units: Units, order: Sequence[npt.NDArray[np.generic]], max_contributions: int, key: Key
+    units: Units,
+    order: Sequence[npt.NDArray[np.generic]],
+    max_contributions: int,
+    key: Key,
+    capped: Sequence[Capped] = (),
 ) -> npt.NDArray[np.bool_]:
-    """Choose the rows that units keep; rows that are equal in `order` are interchangeable."""
+    """Choose the rows that units keep; rows that are equal in `order` are interchangeable.
+
+    The levels that are `capped` are below the root, the deepest first.
+    """
     hashes = units.hashes(key)
     at, begins = _by_unit(units, hashes, order)
-    first = np.flatnonzero(begins)
-    rows = np.diff(first, append=len(at))
     stays = np.ones(len(at), dtype=bool)
-    bounded = np.flatnonzero(np.repeat(rows > max_contributions, rows))
-    if len(bounded):
-        rank = bounded - np.repeat(first, rows)[bounded]
-        unit = np.repeat(np.arange(len(rows)), rows)[bounded]
-        words = split_mix(hashes[at[bounded]] + (rank + 1).astype(np.uint64) * _STEP)
-        stays[at[bounded]] = bound_contributions(unit, words, max_contributions)
+    first = np.flatnonzero(begins)
+    rank = np.arange(len(at)) - np.repeat(first, np.diff(first, append=len(at)))
+    for level, cap, nodes in (*capped, Capped(0, max_contributions, at)):
+        groups = begins
+        if level:
+            node = nodes[at]
+            if ((node[1:] < node[:-1]) & ~begins[1:]).any():
+                by_node = np.lexsort([node, np.cumsum(begins)])
+                at, rank, node = at[by_node], rank[by_node], node[by_node]
+            groups = begins | _changes(node)
+        bounded, group = _larger(groups, cap)
+        place = (rank[bounded] + (level * _WORDS_OF_A_LEVEL + 1)).astype(np.uint64)
+        words = split_mix(hashes[at[bounded]] + place * _STEP)
+        out = bounded[~bound_contributions(group, words, cap)]
+        stays[at[out]] = False
+        if level and len(out):
+            unit, rest = np.cumsum(begins), stays[at]
+            at, rank, begins = at[rest], rank[rest], _changes(unit[rest])
     return stays
+
+
+def _larger(begins: npt.NDArray[np.bool_], most: int) -> tuple[npt.NDArray[np.intp], IntArray]:
+    """Find the groups of more than `most` rows, from where each begins: their rows, and the group of each."""
+    first = np.flatnonzero(begins)
+    rows = np.diff(first, append=len(begins))
+    larger = rows > most
+    return np.flatnonzero(np.repeat(larger, rows)), np.repeat(np.arange(larger.sum()), rows[larger])
+
+
+def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether each value differs from the one before it; the first one does."""
+    changes = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes
 
 
 def _by_unit(
@@ -70,25 +124,24 @@ def _by_unit(
 
 
 def bound_contributions(
-    unit: IntArray, priorities: npt.NDArray[np.uint64], max_contributions: int
+    group: IntArray, priorities: npt.NDArray[np.uint64], most: int
 ) -> npt.NDArray[np.bool_]:
-    """Keep the rows of each unit that have the smallest priorities, independent uniform words.
+    """Keep the rows of each group that have the smallest priorities, independent uniform words.
 
-    A unit of m rows, more than k = `max_contributions`, keeps the rows whose priority (its upper 32 bits) is
-    below that of the row number k + 1 in the order of priorities. Rows of equal priority are kept or dropped
-    together, so the choice does not depend on the order of the rows. It may then keep fewer than k, with a
-    probability of about m / 2**32.
+    A group holds the rows of a unit, or of a unit in one node. A group of m rows, more than `most`, keeps
+    those whose priority (its upper 32 bits) is below that of the row number `most` + 1 in the order of
+    priorities. Rows of equal priority are kept or dropped together, so the choice does not depend on the
+    order of the rows. It may then keep fewer than `most`, with a probability of about m / 2**32.
 
-    **Privacy.** Which rows of a unit are kept depends on that unit's rows and priorities alone. With the
-    priorities of all other units carried over, adding or removing a unit therefore adds or removes at
-    most `max_contributions` rows, and replacing it does both. Rows outside the domain must be dropped before.
+    **Privacy.** Which rows of a group are kept depends on that group's rows and priorities alone, and at most
+    `most` are. Rows outside the domain must be dropped before.
     """
-    # Unit and priority in one word: numpy sorts words several times as fast as it argsorts.
-    ticket = (unit.astype(np.uint64) << np.uint64(32)) | (priorities >> np.uint64(32))
+    # Group and priority in one word: numpy sorts words several times as fast as it argsorts.
+    ticket = (group.astype(np.uint64) << np.uint64(32)) | (priorities >> np.uint64(32))
     queue = np.sort(ticket)
-    rows = np.bincount(unit)
-    first_out = np.cumsum(rows) - rows + min(max_contributions, len(unit))
+    rows = np.bincount(group)
+    first_out = np.cumsum(rows) - rows + min(most, len(group))
     beyond = np.arange(1, len(rows) + 1, dtype=np.uint64) << np.uint64(32)
-    bounded = rows > max_contributions
+    bounded = rows > most
     beyond[bounded] = queue[first_out[bounded]]
-    return np.asarray(ticket < beyond[unit], dtype=bool)
+    return np.asarray(ticket < beyond[group], dtype=bool)

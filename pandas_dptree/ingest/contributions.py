@@ -91,6 +91,10 @@ class LeafTally(CellTally):
         summed = (each for each in self.quantities if each.column is not None)
         return Rows(leaf, tuple(each.to_units(read[each.column]) for each in summed)), inside
 
+    def nodes(self, rows: Rows, level: int) -> IntArray:
+        """Return the node above the leaf of each row."""
+        return self.domain.tree.nodes_above(rows.place, level)
+
 
 def _check_numeric(types: Mapping[Hashable, Any]) -> None:
     """Refuse columns of a type without numbers."""

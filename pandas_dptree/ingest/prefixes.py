@@ -79,6 +79,11 @@ class PrefixTally(Tally[KeyCounts]):
         keys, fits = read_column(column(self.tree.column), self.tree.read_as)
         return Rows(keys), fits
 
+    def nodes(self, rows: Rows, level: int) -> IntArray:
+        """Number the prefixes of a level; a text that is shorter than these is one of them."""
+        shortened = self.tree.shorten(rows.place, self.tree.longest, self.tree.lengths[level - 1])
+        return np.unique(shortened, return_inverse=True)[1]
+
     def count(self, rows: Sequence[Rows]) -> KeyCounts:
         """Count the rows of each prefix."""
         keys = np.concatenate([self._none, *(each.place for each in rows)])

@@ -181,6 +181,16 @@ class PathTally(Tally[PathCounts]):
         paths, forms = _numbered_alike([part.place for part in parts], [part.forms for part in parts])
         return PathRows(np.concatenate(paths), forms=forms)
 
+    def nodes(self, rows: Rows, level: int) -> IntArray:
+        """Number the nodes of a public level, or the paths as far as a private one."""
+        part, domain = _path_rows(rows), self.tree.domain
+        leaf, *codes = part.place.T
+        n_private = level - (0 if domain is None else domain.tree.depth)
+        if n_private > 0:
+            return _numbered([leaf, *codes[:n_private]], part.forms[:n_private])[0]
+        assert domain is not None
+        return domain.tree.nodes_above(leaf, level)
+
     def count(self, rows: Sequence[Rows]) -> PathCounts:
         """Count the rows of each path."""
         return self.merged(map(_distinct, rows))
@@ -236,11 +246,15 @@ def _path_rows(rows: Rows) -> PathRows:
     return rows
 
 
+def _numbered(path: Sequence[IntArray], forms: Sequence[list[Hashable]]) -> tuple[IntArray, IntArray]:
+    """Number paths, column by column from the leaf: that of each row, and a row for each."""
+    leaf, *_ = path
+    return numbered_combinations(path, [int(leaf.max(initial=0)) + 1, *map(len, forms)])
+
+
 def _counted(paths: IntArray, rows: IntArray, forms: Sequence[list[Hashable]]) -> tuple[IntArray, IntArray]:
     """Add up the rows of equal paths."""
-    leaf, *codes = paths.T
-    sizes = [int(leaf.max(initial=0)) + 1, *map(len, forms)]
-    number, example = numbered_combinations([leaf, *codes], sizes)
+    number, example = _numbered([*paths.T], forms)
     total = np.zeros(len(example), dtype=np.int64)
     np.add.at(total, number, rows)
     taken = np.flatnonzero(total)

@@ -53,11 +53,12 @@ class Bounding(TypedDict, total=False):
     """How the contributions of privacy units are bounded, and what that takes.
 
     ``random_words(n)`` draws ``n`` uniform 64-bit words; rows that are too many for memory are stored in
-    `temp_folder`.
+    `temp_folder`. `caps` are those of `BoundedTally`.
     """
 
     privacy_unit: Hashable | None
     max_contributions: int
+    caps: tuple[int | None, ...]
     random_words: Callable[[int], npt.NDArray[np.uint64]]
     temp_folder: str | os.PathLike[str] | None
 
@@ -79,7 +80,7 @@ def tallied(records: Records, tally: Tally[Counted], bounding: Bounding) -> Coun
     if unit is None:
         return discreetly(records.columns, partial(_count, records, tally))
     key = bounding["random_words"](2)
-    bound = BoundedTally(tally, unit, bounding["max_contributions"], key)
+    bound = BoundedTally(tally, unit, bounding["max_contributions"], key, bounding.get("caps", ()))
     return discreetly(records.columns, partial(bound_and_count, records, bound, bounding.get("temp_folder")))
 
 

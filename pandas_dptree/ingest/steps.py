@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.contribution_bounding import kept_rows
+from pandas_dptree.ingest.contribution_bounding import Capped, kept_rows
 from pandas_dptree.ingest.scan.batches import Batch
 from pandas_dptree.ingest.spill import Packet
 from pandas_dptree.ingest.tallies import BoolArray, Rows, Tally
@@ -44,6 +44,8 @@ class BoundedTally(Generic[Counted]):
     unit: Hashable
     max_contributions: int
     key: Key
+    caps: tuple[int | None, ...] = ()
+    """The most rows of a unit in a node of each level, None if not bounded, as for the root; or empty."""
 
     def deal(self, batch: Batch, n_buckets: int = N_BUCKETS) -> list[tuple[int, Packet]]:
         """Deal the rows of a batch into buckets, by the keyed hash of their units."""
@@ -81,7 +83,12 @@ class BoundedTally(Generic[Counted]):
         """Return the rows of packets that their units keep; the units are all of one sort."""
         units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
         rows = self.tally.together([packet.rows for packet in packets])
-        stays = kept_rows(units, [rows.order, *rows.amounts], self.max_contributions, self.key)
+        capped = [
+            Capped(level, cap, self.tally.nodes(rows, level))
+            for level, cap in reversed([*enumerate(self.caps)])
+            if cap is not None
+        ]
+        stays = kept_rows(units, [rows.order, *rows.amounts], self.max_contributions, self.key, capped)
         return rows[np.flatnonzero(stays)]
 
 

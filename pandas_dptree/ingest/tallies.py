@@ -79,6 +79,13 @@ class Tally(ABC, Generic[Counted]):
         amounts = zip(*(each.amounts for each in rows), strict=True)
         return Rows(np.concatenate([each.place for each in rows]), tuple(map(np.concatenate, amounts)))
 
+    def nodes(self, rows: Rows, level: int) -> IntArray:
+        """Number the node of each row on a level below the root: equal numbers, from 0, for one node alone.
+
+        A path that ends above the level has a node there too, as if it went on to the deepest level.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def count(self, rows: Sequence[Rows]) -> Counted:
         """Count rows."""

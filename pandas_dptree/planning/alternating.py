@@ -28,11 +28,10 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Moves
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["Model", "Problem", "VarianceFunction", "promising_splits"]
 
@@ -46,23 +45,24 @@ _SEARCH_STEPS = 40  # enough to compare sets of levels; most are then at their m
 
 @dataclass(frozen=True, slots=True)
 class VarianceFunction:
-    """The noise variance of a level as a function of its share of the budget.
+    """The noise variance of each level as a function of its share of the budget.
 
-    The variance falls like ``share**-power`` while it is well above one squared count.
+    The variance falls like ``share**-power`` while it is well above one squared count. The `unit_scales`,
+    those of a share of 1, have shape (n_levels, 1), or (1, 1) if all levels are alike.
     """
 
     noise: AdditiveNoise
-    unit_scale: float
+    unit_scales: FloatArray
     power: int
 
     @classmethod
     def calibrated(
-        cls, noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: FloatArray
+        cls, noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Moves, shares: FloatArray
     ) -> VarianceFunction:
         """Return the function for the budget that the loss of the whole release allows.
 
         The budget of an (epsilon, delta) depends on the `shares` of the levels, of which only the proportions
-        matter. The sensitivity is that of one level.
+        matter. The sensitivity is that of all levels, or of any one.
         """
         return _calibrated(noise, loss, sensitivity, tuple(shares.tolist()))
 
@@ -77,7 +77,7 @@ class VarianceFunction:
     def __call__(self, shares: FloatArray) -> FloatArray:
         """Return the exact noise variances, in squared counts; inf where the share is 0."""
         with np.errstate(divide="ignore"):
-            scales = np.maximum(self.unit_scale / shares ** (self.power / 2), SMALLEST_SCALE)
+            scales = np.maximum(self.unit_scales / shares ** (self.power / 2), SMALLEST_SCALE)
         return np.maximum(self.noise.variance(scales), 1e-100)  # keeps products of precisions finite
 
     def elasticities(self, shares: FloatArray) -> FloatArray:
@@ -90,12 +90,15 @@ class VarianceFunction:
 
 @lru_cache(maxsize=64)  # that of equal shares is needed repeatedly, and takes a root search
 def _calibrated(
-    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Sensitivity, shares: tuple[float, ...]
+    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Moves, shares: tuple[float, ...]
 ) -> VarianceFunction:
-    """Compute the scale of a level that has the whole budget from that of the largest share."""
-    power, part = noise.variance_power(loss), max(shares) / math.fsum(shares)
-    scale = noise.noise_scales(loss, sensitivity, shares).min()
-    return VarianceFunction(noise, float(scale * part ** (power / 2)), power)
+    """Compute the scale of each level if it had the whole budget, from that of the largest share."""
+    power, part, largest = noise.variance_power(loss), max(shares) / math.fsum(shares), int(np.argmax(shares))
+    scale = noise.noise_scales(loss, sensitivity, shares)[largest]
+    costs = noise.level_costs(loss, sensitivity.on(len(shares)))
+    relative = np.where(costs > 0, costs / costs[largest], 1.0) ** (power / 2)  # 0 where all counts are known
+    relative = relative[:1] if (relative == 1).all() else relative
+    return VarianceFunction(noise, scale * part ** (power / 2) * relative[:, None], power)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

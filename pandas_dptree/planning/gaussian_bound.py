@@ -49,7 +49,7 @@ from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
-from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity
+from pandas_dptree.privacy.sensitivity import Neighbors, TreeSensitivity
 
 __all__ = ["MAX_KINDS", "gap_of", "gaussian_lower_bound"]
 
@@ -251,7 +251,7 @@ class BoundedPlan(Protocol):
     @property
     def neighbors(self) -> Neighbors: ...
     @property
-    def sensitivity(self) -> Sensitivity: ...
+    def sensitivity(self) -> TreeSensitivity: ...
     @property
     def quantity(self) -> Quantity: ...
     @property

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Moves
 from pandas_dptree.planning.alternating import Problem, VarianceFunction, promising_splits
 from pandas_dptree.planning.closed_form import uniform_tree_shares
 from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
@@ -19,7 +19,6 @@ from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 
@@ -51,7 +50,7 @@ def optimal_shares(
     tree: Tree,
     noise: AdditiveNoise,
     loss: PrivacyLoss,
-    sensitivity: Sensitivity,
+    sensitivity: Moves,
     *,
     objective: Objective = "levels",
     level_weights: FloatArray | None = None,
@@ -80,7 +79,7 @@ def _search(
     flags: tuple[bytes, ...] | None,
     noise: AdditiveNoise,
     loss: PrivacyLoss,
-    sensitivity: Sensitivity,
+    sensitivity: Moves,
     level_weights: tuple[float, ...],
     worst: bool,
     least_squares: bool,

@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Moves
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.objective import Objective
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["SPLITS", "Split", "level_shares", "shares_match"]
 
@@ -35,7 +34,7 @@ def level_shares(
     *,
     noise: AdditiveNoise,
     loss: PrivacyLoss,
-    sensitivity: Sensitivity,
+    sensitivity: Moves,
     split: Split | FloatArray = "optimal",
     level_weights: FloatArray | None = None,
     objective: Objective = "levels",
@@ -48,6 +47,7 @@ def level_shares(
     squares, so is that of every level that is not known.
 
     >>> from pandas_dptree.mechanisms.additive import Gaussian
+    >>> from pandas_dptree.privacy.sensitivity import Sensitivity
     >>> one_row, loss = Sensitivity(l1=1, l2_squared=1), PrivacyLoss(rho=0.5)
     >>> tree = Tree.from_branching([2, 3, 4])
     >>> level_shares(tree, noise=Gaussian(), loss=loss, sensitivity=one_row).round(3).tolist()
@@ -99,7 +99,9 @@ def _checked_shares(shares: FloatArray, unknown: npt.NDArray[np.bool_], *, least
     return np.asarray(given / given.sum())
 
 
-def shares_match(noise: AdditiveNoise, loss: PrivacyLoss, share: FloatArray, scale: FloatArray) -> bool:
+def shares_match(
+    noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Moves, share: FloatArray, scale: FloatArray
+) -> bool:
     """Return whether noise scales follow from the levels' shares of the budget, up to a common factor.
 
     All measured scales must be from 1e-3 to 1e12. Those at the lower limit may have been raised to it.
@@ -112,5 +114,6 @@ def shares_match(noise: AdditiveNoise, loss: PrivacyLoss, share: FloatArray, sca
     if not ((scale >= SMALLEST_SCALE) & ((scale <= LARGEST_SCALE) | ~measured)).all():
         return False
     free = measured & (scale > SMALLEST_SCALE)
-    costs = share[free] * scale[free] ** (2 // noise.variance_power(loss))
+    alone = noise.level_costs(loss, sensitivity.on(len(share)))
+    costs = share[free] * scale[free] ** (2 // noise.variance_power(loss)) / alone[free]
     return not costs.size or bool(costs.max() <= costs.min() * (1 + _DEVIATION))

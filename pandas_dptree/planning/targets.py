@@ -16,7 +16,7 @@ import numpy as np
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE
 from pandas_dptree.hierarchy.tree import Tree
-from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.mechanisms.additive import AdditiveNoise, Moves
 from pandas_dptree.planning.area_shares import AreaTarget, best_shares, sums_of_squares
 from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.known_counts import Flags
@@ -24,7 +24,6 @@ from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
 from pandas_dptree.signatures import public
 
 __all__ = ["LARGEST_LOSS", "Target", "Within", "relative", "within"]
@@ -144,7 +143,7 @@ class Target:
     tree: Tree
     names: Sequence[Hashable]
     std_errors: FloatArray
-    sensitivity: Sensitivity
+    sensitivity: Moves
     split: Split | FloatArray
     least_squares: bool
     known: Flags | None = None
@@ -161,7 +160,7 @@ class Target:
         """Check that there is a target, and that noise of that size exists."""
         of_areas = [area.std_error for area in self.areas]
         wanted = np.append(self.std_errors[np.isfinite(self.std_errors)], of_areas)
-        one_unit = float(self.sensitivity.l1)
+        one_unit = float(max(level.l1 for level in self.sensitivity.on(len(self.names)).levels))
         least, most = 1e-6, min(1e5 * one_unit, 1e11)  # there is no noise of a scale above 1e12
         if not len(wanted) or wanted.min() < least or wanted.max() > most:
             raise ArgumentError(

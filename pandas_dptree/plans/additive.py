@@ -48,7 +48,7 @@ class AdditivePlan(Measurement):
 
     Attributes
     ----------
-    loss, neighbors, privacy_unit, max_contributions
+    loss, neighbors, privacy_unit, max_contributions, caps
         As for `Plan`.
     tree, domain : Tree, Domain or None
         The shape of the hierarchy, and the labels of its nodes; None for a plan without labels.
@@ -67,6 +67,9 @@ class AdditivePlan(Measurement):
     unit_noise_scales : numpy.ndarray, shape (n_levels,)
         The noise scale of each level, in units of the quantity (records, or steps of the grid of values); inf
         where nothing is measured. Computed from the shares, unless they are given.
+    in_forest : bool
+        Whether rows that replace those of a unit may lie in another tree: if arrays have dimensions beside
+        those of the tree, each of their indices has one.
 
     Notes
     -----
@@ -83,6 +86,7 @@ class AdditivePlan(Measurement):
     """
 
     kind: ClassVar[str] = "additive"
+    _takes_caps: ClassVar[bool] = True
 
     # Description
 
@@ -275,6 +279,7 @@ class AdditivePlan(Measurement):
             "level_weights": self.level_weights.tolist(),
             "shares": serialize.plain(self.budget_shares),
             "noise_scales": serialize.plain(self.unit_noise_scales),
+            **({"in_forest": True} if self.in_forest else {}),
         }
 
     def _to_part(self) -> dict[str, Any]:
@@ -314,6 +319,7 @@ class AdditivePlan(Measurement):
             level_weights=np.array(data["level_weights"], dtype=np.float64),
             budget_shares=serialize.restored(data["shares"]),
             unit_noise_scales=serialize.restored(data["noise_scales"]),
+            in_forest=data.get("in_forest", False),
             consistency=data["consistency"],
             fit=data["fit"],
             confidence=data["confidence"],

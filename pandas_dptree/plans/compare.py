@@ -77,7 +77,8 @@ def _thresholds(plan: Measurement, alpha: float, calibration: Calibration) -> Cl
     if plan.quantity != COUNT:
         return None
     mechanism = Multiplicative(alpha=alpha, calibration=calibration, clip=True)
-    chain = mechanism.affordable_thresholds(plan.loss, plan.sensitivity.l1, plan._shape.depth + 1)
+    moved = plan.quantity.sensitivity(neighbors=plan.neighbors, max_contributions=plan.max_contributions).l1
+    chain = mechanism.affordable_thresholds(plan.loss, moved, plan._shape.depth + 1)
     assert chain is None or isinstance(chain, ClippedThresholds)
     return chain
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack, cast
@@ -22,10 +23,11 @@ from pandas_dptree.privacy.composition import largest_budget
 from pandas_dptree.privacy.conversions import zcdp_rho
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.privacy.sensitivity import Sensitivity
-from pandas_dptree.privacy.unit import protected
 
 __all__ = ["plan_jointly", "plan_means", "plan_sums", "scale_of_count", "scale_of_mean", "scale_of_sum"]
+
+_SMALLEST_ERROR = 1e-12
+"""Of a quantity, in its scale: noise that is almost surely 0 has none that floats can hold."""
 
 
 def plan_sums(
@@ -79,6 +81,7 @@ def plan_jointly(
     means: tuple[Hashable, ...] = (),
     count: Hashable | None = None,
     shows_count: bool = True,
+    in_forest: bool = False,
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     r"""Divide a privacy loss to minimize the sum of squared errors, each divided by its scale.
@@ -86,7 +89,7 @@ def plan_jointly(
     For an error with variance :math:`\Delta^2 s^{-k}` in its scale, where s is its share of the loss, the sum
     is least for :math:`s \propto \Delta^{2/(1+k)}`. `quantities` and `scales` are in the order of the table;
     `contributions` states how many records of one unit each quantity counts, if they differ. `means`, `count`
-    and `shows_count` are those of `JointPlan`.
+    and `shows_count` are those of `JointPlan`, `in_forest` that of `AdditivePlan`.
     """
     given = with_defaults(JOINT, options)
     known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
@@ -96,28 +99,13 @@ def plan_jointly(
     spending = [name for name, each in quantities.items() if each != COUNT or not public.exact[-1].all()]
     loss = stated_loss(given)
     scale = dict(zip(quantities, scales, strict=True))
-    sensitivities = [
-        quantities[name].sensitivity(
-            neighbors=given["neighbors"],
-            max_contributions=protected(given["privacy_unit"], most[name], taken=domain.by)[1],
-        )
-        for name in spending
-    ]
     found = []
     for noise in noises_for(given["mechanism"], loss):
         divisible = loss
         if loss.kind == "approximate" and noise.euclidean:
             divisible = PrivacyLoss(rho=float(noise.budget(loss)))
-        shares = _shares(
-            noise,
-            divisible,
-            [quantities[name] for name in spending],
-            sensitivities,
-            [scale[name] for name in spending],
-        )
-        parts = zip(spending, divisible.divide(shares), strict=True)
-        plans = []
-        for name, part in parts:
+
+        def planned(name: Hashable, part: PrivacyLoss, noise: AdditiveNoise = noise) -> AdditivePlan:
             own: NoisyOptions = {
                 **options,
                 "epsilon": part.epsilon,
@@ -127,7 +115,12 @@ def plan_jointly(
                 "max_contributions": most[name],
                 "known": public if quantities[name] == COUNT else None,
             }
-            plans.append(find_plan(domain, quantities[name], **own))
+            return find_plan(domain, quantities[name], in_forest=in_forest, **own)
+
+        power = noise.variance_power(divisible)
+        errors = [_typical_error(planned(name, divisible), power) / scale[name] for name in spending]
+        shares = _shares(errors, power)
+        plans = [planned(name, part) for name, part in zip(spending, divisible.divide(shares), strict=True)]
         named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
         for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
             no_shares = np.zeros(len(public.exact))
@@ -144,20 +137,17 @@ def plan_jointly(
     return JointPlan(loss=loss, plans=best, means=means, count=count, shows_count=shows_count)
 
 
-def _shares(
-    noise: AdditiveNoise,
-    loss: PrivacyLoss,
-    quantities: Sequence[Quantity],
-    sensitivities: Sequence[Sensitivity],
-    scales: Sequence[float],
-) -> list[float]:
-    """Divide the loss by how much noise each quantity needs, in its scale."""
-    power = noise.variance_power(loss)
-    moves = [each.l1 if power == 2 else np.sqrt(each.l2_squared) for each in sensitivities]
-    return [
-        float((move * float(each.unit) / scale) ** (2 / (1 + power)))
-        for move, each, scale in zip(moves, quantities, scales, strict=True)
-    ]
+def _shares(errors: Sequence[float], power: int) -> list[float]:
+    """Divide a loss among quantities by their errors, in their scales, with equal parts."""
+    return [max(error, _SMALLEST_ERROR) ** (2 / (1 + power)) for error in errors]
+
+
+def _typical_error(plan: AdditivePlan, power: int) -> float:
+    """Return a number to which the error of a quantity is proportional, whatever its part of the loss."""
+    if plan.neighbors == "replace":
+        return plan.expected_error
+    move = max(level.l1 if power == 2 else math.sqrt(level.l2_squared) for level in plan.sensitivity.levels)
+    return move * float(plan.quantity.unit)
 
 
 def _with_all_budget(

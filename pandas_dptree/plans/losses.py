@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pandas_dptree.privacy.level_losses import NOTHING, LevelLoss, float_above
+from pandas_dptree.privacy.level_losses import NOTHING, LevelLoss, float_above, together
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["LevelItem", "Losses"]
@@ -33,9 +33,9 @@ class Losses:
 
     Budgets of many releases are added up either as (epsilon, delta), differential privacy, or as (rho,
     delta), delta-approximate zero-concentrated differential privacy. A plan states its loss in one of them.
-    In the other, the losses of its levels are added up. That is less than what the stated total implies: ten
-    levels with an epsilon of 0.1 each have a rho of about :math:`10 \cdot 0.1^2/2 = 0.05`, but an epsilon of
-    1 alone has one of about 0.46.
+    In the other, the losses of its levels are added up, at most. That is less than what the stated total
+    implies: ten levels with an epsilon of 0.1 each have a rho of about :math:`10 \cdot 0.1^2/2 = 0.05`, but
+    an epsilon of 1 alone has one of about 0.46.
 
     Made by `Plan.losses`.
 
@@ -44,7 +44,10 @@ class Losses:
     stated : PrivacyLoss
         The loss that the plan states.
     items : tuple of LevelItem
-        What each level spends. `pandas_dptree.privacy.level_losses` has the proofs.
+        What each level spends at most. `pandas_dptree.privacy.level_losses` has the proofs.
+    together : LevelLoss or None
+        What all of them spend together at most, if that is less than their sum: a unit that moves one level
+        as far as possible may not be able to do the same to another.
 
     Notes
     -----
@@ -68,43 +71,44 @@ class Losses:
 
     stated: PrivacyLoss
     items: tuple[LevelItem, ...]
+    together: LevelLoss | None = None
 
     @cached_property
     def in_epsilon(self) -> tuple[Fraction, Fraction] | None:
         """Epsilon and delta of one release; None if it has no epsilon.
 
-        Exactly what the plan states (`PrivacyLoss.exact`), if that is an epsilon. Otherwise the sum over all
-        levels, rounded up to a float; with Gaussian noise there is none. Both are 0 if nothing is measured.
+        Exactly what the plan states (`PrivacyLoss.exact`), if that is an epsilon. Otherwise that of all
+        levels together, rounded up to a float; with Gaussian noise there is none. Both are 0 if nothing is
+        measured.
         """
-        exact, epsilons = self.stated.exact, [item.loss.epsilon for item in self.items]
+        exact, epsilon = self.stated.exact, self._total.epsilon
         if not self._spends:
             return Fraction(0), Fraction(0)
         if exact.epsilon is not None:
             return exact.epsilon, exact.delta
-        known = [epsilon for epsilon in epsilons if epsilon is not None]
-        return (_sum(known), self._delta) if len(known) == len(epsilons) else None
+        return None if epsilon is None else (_rounded(epsilon), _rounded(self._total.delta))
 
     @cached_property
     def in_rho(self) -> tuple[Fraction, Fraction]:
         """Rho and delta of one release.
 
-        Exactly what the plan states (`PrivacyLoss.exact`), if that is a rho. Otherwise the sum over all
-        levels, rounded up to a float. Both are 0 if nothing is measured.
+        Exactly what the plan states (`PrivacyLoss.exact`), if that is a rho. Otherwise that of all levels
+        together, rounded up to a float. Both are 0 if nothing is measured.
         """
         exact = self.stated.exact
         if not self._spends:
             return Fraction(0), Fraction(0)
         if exact.rho is not None:
             return exact.rho, exact.delta
-        return _sum([item.loss.rho for item in self.items]), self._delta
+        return _rounded(self._total.rho), _rounded(self._total.delta)
 
     @property
     def _spends(self) -> bool:
         return any(item.loss != NOTHING for item in self.items)
 
     @property
-    def _delta(self) -> Fraction:
-        return _sum([item.loss.delta for item in self.items])
+    def _total(self) -> LevelLoss:
+        return self.together or together(item.loss for item in self.items)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the losses as a frame, for display: floats, rounded to the nearest.
@@ -156,6 +160,6 @@ class Losses:
         return f"Losses of one release: {', or '.join(in_words)}"
 
 
-def _sum(numbers: list[Fraction]) -> Fraction:
-    """Add up, and round up to a float, so that fractions stay short."""
-    return Fraction(float_above(sum(numbers, Fraction())))
+def _rounded(number: Fraction) -> Fraction:
+    """Round up to a float, so that fractions stay short."""
+    return Fraction(float_above(number))

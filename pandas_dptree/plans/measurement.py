@@ -18,14 +18,16 @@ from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, V
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.capacities import sensitivity_on
 from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
 from pandas_dptree.planning.split import Split, shares_match
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.plans.tree_plan import TreePlan
+from pandas_dptree.privacy.level_losses import LevelLoss, largest, together
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.privacy.sensitivity import TreeSensitivity
 
 __all__ = ["FROM_SHARES", "Levels", "Measured", "Measurement"]
 
@@ -54,6 +56,7 @@ class Measurement(TreePlan):
     level_weights: FloatArray
     budget_shares: FloatArray
     unit_noise_scales: FloatArray = field(default_factory=lambda: FROM_SHARES)
+    in_forest: bool = False
 
     def __post_init__(self) -> None:
         """Check the shares and the noise scales; compute noise scales from the shares if none are given."""
@@ -102,16 +105,24 @@ class Measurement(TreePlan):
         """Check that given noise scales follow from the shares, and spend at most the loss."""
         total = 1.0 if self._spends else 0.0
         return (
-            shares_match(self.noise, self.loss, self.budget_shares, self.unit_noise_scales)
+            shares_match(self.noise, self.loss, self.sensitivity, self.budget_shares, self.unit_noise_scales)
             and math.isclose(self.budget_shares.sum(), total, abs_tol=_SHARES_SUM)
             and self.noise.keeps_to(self.loss, self.sensitivity, self.unit_noise_scales)
         )
 
     def _loss_items(self) -> list[LevelItem]:
         return [
-            LevelItem(name, self.noise.level_loss(scale, self.sensitivity))
-            for name, scale in zip(self.level_names, self.unit_noise_scales.tolist(), strict=True)
+            LevelItem(name, self.noise.level_loss(scale, moves))
+            for name, scale, moves in zip(
+                self.level_names, self.unit_noise_scales.tolist(), self.sensitivity.levels, strict=True
+            )
         ]
+
+    def _loss_together(self) -> LevelLoss:
+        scales = self.unit_noise_scales.tolist()
+        return largest(
+            [together(map(self.noise.level_loss, scales, pattern)) for pattern in self.sensitivity.patterns]
+        )
 
     def _certified_delta(self, epsilon: float) -> float:
         return self.noise.delta(epsilon, self.unit_noise_scales, self.sensitivity)
@@ -136,10 +147,18 @@ class Measurement(TreePlan):
         """The number of nodes of each level in the table."""
         return [self._shape.n_listed(level) for level in range(self._shape.depth + 1)]
 
-    @property
-    def sensitivity(self) -> Sensitivity:
-        """Sensitivity of the values of a level to one privacy unit, in units of the quantity."""
-        return self.quantity.sensitivity(neighbors=self.neighbors, max_contributions=self.max_contributions)
+    @cached_property
+    def sensitivity(self) -> TreeSensitivity:
+        """How far one privacy unit can move the values of all levels, in units of the quantity."""
+        return sensitivity_on(
+            self.tree,
+            self.quantity,
+            neighbors=self.neighbors,
+            max_contributions=self.max_contributions,
+            caps=self.caps,
+            known=self.known.exact,
+            in_forest=self.in_forest,
+        )
 
     @property
     def _unmeasured(self) -> list[str]:

@@ -133,6 +133,32 @@ class PlanOptions(TypedDict, total=False):
             metavar="K",
         ),
     ]
+    max_per_leaf: Annotated[
+        int | None,
+        Option(
+            None,
+            "int",
+            "The maximum number of rows to keep of each unit in each leaf, a node of the deepest level.",
+            "They are chosen uniformly at random, before `max_contributions` bounds the rows in total. With "
+            "1, a leaf counts each unit at most once, and a node above counts pairs of a unit and a leaf; "
+            "Gaussian noise on the leaves then grows in proportion to the root of `max_contributions` only. "
+            "Needs a `privacy_unit`.",
+            flag="--max-per-leaf",
+            metavar="M",
+        ),
+    ]
+    max_per_node: Annotated[
+        Mapping[Hashable, int] | None,
+        Option(
+            None,
+            "mapping",
+            "The maximum number of rows to keep of each unit in each node of other levels, by name.",
+            'For example ``{"region": 4}``. Rows are bounded from the leaves up, and last in total.',
+            flag="--max-per-node",
+            metavar="LEVEL=M",
+            help="the maximum number of rows to keep of each unit in each node of a level: region=4",
+        ),
+    ]
     split: Annotated[
         Split | PrivateSplit | Mapping[Hashable, float],
         Option(
@@ -447,16 +473,17 @@ OPTIONS: Final = MappingProxyType(options_of(DistributionOptions))
 
 LOSS: Final = ("epsilon", "delta", "rho")
 UNIT: Final = ("neighbors", "privacy_unit", "max_contributions")
+CAPS: Final = ("max_per_leaf", "max_per_node")
 ERROR: Final = ("split", "level_weights", "objective")
 ESTIMATION: Final = ("consistency", "fit", "confidence", "keep")
 RUNNING: Final = ("rng", "progress", "ledger", "note", "name", "allow_repeat", "temp_folder")
 
 # Kinds of plans
-SUMS: Final = (*LOSS, *UNIT, "mechanism", *ERROR, *ESTIMATION)
+SUMS: Final = (*LOSS, *UNIT, *CAPS, "mechanism", *ERROR, *ESTIMATION)
 JOINT: Final = (*SUMS, "known")
 ADDITIVE: Final = (*JOINT, "target")
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
-IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep")
+IMPLICIT: Final = (*LOSS, *UNIT, *CAPS, "split", "confidence", "keep")
 DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
 PLAN: Final = ADDITIVE
 

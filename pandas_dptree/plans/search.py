@@ -20,6 +20,7 @@ from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise, Mechani
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.area_shares import AreaTarget
+from pandas_dptree.planning.capacities import sensitivity_on
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split, level_shares
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target, Within
@@ -36,6 +37,7 @@ from pandas_dptree.plans.options import (
     taken_from,
     with_defaults,
 )
+from pandas_dptree.privacy.caps import stated_caps
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import protected
@@ -98,10 +100,18 @@ def _find_multiplicative_plan(
 
 
 def find_plan(
-    domain: Domain | Tree, quantity: Quantity = COUNT, **options: Unpack[NoisyOptions]
+    domain: Domain | Tree,
+    quantity: Quantity = COUNT,
+    *,
+    in_forest: bool = False,
+    **options: Unpack[NoisyOptions],
 ) -> AdditivePlan:
-    """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`."""
+    """Find the plan of additive noise of least expected error: see `pandas_dptree.plan`.
+
+    `in_forest` is that of `AdditivePlan`.
+    """
     given = with_defaults(ADDITIVE, options)
+    in_forest = in_forest and given["neighbors"] == "replace"
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
     least_squares = estimator_for(given["consistency"], given["fit"]).combines_levels
@@ -114,7 +124,16 @@ def find_plan(
         )
     public = Known.read(domain, given["known"])
     tree = domain if isinstance(domain, Tree) else domain.tree
-    sensitivity = quantity.sensitivity(neighbors=given["neighbors"], max_contributions=most)
+    caps = stated_caps(given["max_per_leaf"], given["max_per_node"], names, unit)
+    sensitivity = sensitivity_on(
+        tree,
+        quantity,
+        neighbors=given["neighbors"],
+        max_contributions=most,
+        caps=caps,
+        known=public.exact,
+        in_forest=in_forest,
+    )
     split = given["split"]
     shares = _shares(split, names, public)
     weights = by_level(
@@ -138,6 +157,7 @@ def find_plan(
             neighbors=given["neighbors"],
             privacy_unit=unit,
             max_contributions=most,
+            caps=caps,
             **taken_from(ESTIMATION, given),
             split=shares if isinstance(shares, str) else "given",
             objective=objective,
@@ -153,6 +173,7 @@ def find_plan(
                 least_squares=least_squares,
                 known=public.exact,
             ),
+            in_forest=in_forest,
         )
 
     if given["target"] is None:

@@ -15,6 +15,7 @@ neighbours and all levels together.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -25,14 +26,13 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.conversions import zcdp_delta
-from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
 from pandas_dptree.privacy.simulated_gaussian import (
     ROUNDINGS,
     SimulatedGaussian,
     Smoothing,
     continuous_delta,
     simulation,
-    smoothing_of,
 )
 
 __all__ = [
@@ -50,6 +50,7 @@ _TAIL = 12.0  # beyond so many standard deviations, the mass of a discrete Gauss
 _FAILED = 2.0**-102  # 2.0e-31: above both tails together, 2 * (e**(-12**2 / 2) + Phi(-12)) = 1.1e-31
 _LONGEST_SHIFT = 512  # a Laplace loss with more values is replaced by randomised response
 _MANY_NODES = 64  # a unit that can change more nodes of a level counts as if it changed one by all of it
+_MANY_PATTERNS = 8  # of the moves of all levels; more are covered by so many
 _MANY_VALUES = 2**13  # sums of losses with at most so many values are listed, not put on a grid
 _FINENESS = 0.035  # the grid widens the summed loss by about 0.035**2 / 6 = 0.02 % of its variance
 _CLOSE = 1e-4  # a delta short by twice this fraction wastes less than 1e-5 of the noise
@@ -64,7 +65,9 @@ class _Loss(NamedTuple):
     roundings: int  # the relative error of each mass is at most this times 2**-52
 
 
-def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+def laplace_delta(
+    epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity | TreeSensitivity
+) -> float:
     r"""Return a delta for which discrete Laplace noise on several levels is (epsilon, delta)-DP, rounded up.
 
     If one row is added or removed, a level's loss is one of the two values :math:`\pm 1/b`, the upper one
@@ -75,69 +78,87 @@ def laplace_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sens
 
     Of all moves of a level, delta is largest if as many nodes as possible move as far as possible, and one by
     the rest: that is Lemma 4 of the documentation page. By Lemma 1, a single node that moves by all of it
-    is a bound too; it is used if it is smaller, since fewer losses can be added up more closely.
+    is a bound too; it is used if it is smaller, since fewer losses can be added up more closely. The delta is
+    the largest of all patterns in which the levels move.
 
     >>> laplace_delta(0.9, [2.0, 2.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     0.0368...
     """
-    epsilon, scales = _checked(epsilon, noise_scales)
-    if sum((sensitivity.l1 / Fraction(scale) for scale in scales.tolist()), Fraction()) <= Fraction(epsilon):
+    epsilon, scales, moves = _checked(epsilon, noise_scales, sensitivity)
+    spent = (
+        sum((level.l1 / Fraction(b) for level, b in zip(pattern, scales.tolist(), strict=True)), Fraction())
+        for pattern in moves.patterns
+    )
+    if max(spent) <= Fraction(epsilon):
         return 0.0
-    n_nodes, rest = divmod(sensitivity.l1, sensitivity.linf)
-    moves = [[sensitivity.l1]]
-    if 1 < n_nodes + (rest > 0) <= _MANY_NODES:
-        moves.append([sensitivity.linf] * n_nodes + [rest] * (rest > 0))
-    return min(_laplace_delta(epsilon, scales.tolist(), shifts) for shifts in moves)
+    patterns = moves.covered(_MANY_PATTERNS).patterns
+    return max(_laplace_delta(epsilon, scales.tolist(), pattern) for pattern in patterns)
 
 
-def gaussian_delta(epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+def gaussian_delta(
+    epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity | TreeSensitivity
+) -> float:
     r"""Return a delta for which discrete Gaussian noise on several levels is (epsilon, delta)-DP, rounded up.
 
     Levels with little noise enter with their exact privacy loss: for counts that move by s it is
     :math:`(s^2 + 2sx)/2\sigma^2` with x from the noise. Levels with much noise enter as the continuous
-    Gaussian mechanism that simulates them up to a factor close to 1; its delta is known in closed form
-    (Balle and Wang, "Improving the Gaussian mechanism for differential privacy", 2018, Theorem 8). The
-    bound by concentrated privacy, `zcdp_delta`, is used if it is smaller.
+    Gaussian mechanism that simulates them up to a factor close to 1; its delta is known in closed form (Balle
+    and Wang, "Improving the Gaussian mechanism for differential privacy", 2018, Theorem 8). The bound by
+    concentrated privacy, `zcdp_delta`, is used if it is smaller. Both, and the simulation of all levels,
+    depend only on the squared distance, a sum of convex functions of the moves of nodes.
 
     >>> gaussian_delta(1.0, [6.0, 6.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     9.004...e-07
     """
-    epsilon, scales = _checked(epsilon, noise_scales)
-    if not scales.size:
-        return 0.0
-    precision = sensitivity.l2_squared * math.fsum(scales**-2) * (1 + 2**-48)
-    concentrated, width = zcdp_delta(precision / 2, epsilon), math.sqrt(precision)
-    shifts = _shifts(sensitivity)
-    smooth = scales >= (_EXACT_BELOW if shifts else 0.0)
-    moves = len(shifts) or min(sensitivity.l1, sensitivity.l2_squared)
-    smoothing = smoothing_of(scales[smooth], moves, sensitivity.l2_squared, width)
-    if smoothing is None:
-        return concentrated
-    losses = [_gaussian_loss(scale, shift) for scale in scales[~smooth].tolist() for shift in shifts]
-    return min(concentrated, _delta(epsilon, losses, width, smoothing))
+    epsilon, scales, moves = _checked(epsilon, noise_scales, sensitivity)
+    if len(moves.patterns) == 1:
+        return _gaussian_delta(epsilon, scales, moves.patterns[0])
+    simulated = joint_gaussian_delta(epsilon, [(scales, moves)])
+    if (scales >= _EXACT_BELOW).all():
+        return simulated
+    patterns = moves.covered(_MANY_PATTERNS).patterns
+    return min(simulated, max(_gaussian_delta(epsilon, scales, pattern) for pattern in patterns))
 
 
-def joint_gaussian_delta(epsilon: float, quantities: Sequence[tuple[npt.ArrayLike, Sensitivity]]) -> float:
+def joint_gaussian_delta(
+    epsilon: float,
+    quantities: Sequence[tuple[npt.ArrayLike, Sensitivity | TreeSensitivity]],
+) -> float:
     r"""Return a delta for discrete Gaussian noise on several quantities of the same records, rounded up.
 
     All of it is simulated by continuous Gaussian noise, under which the distance between neighbours is
-    :math:`\mu = (\sum_q \Delta_q^2 \sum_l 1 / (\sigma_{ql}^2 - \tau_{ql}^2))^{1/2}`. The bound by
-    concentrated privacy, `zcdp_delta`, is used if it is smaller. Each quantity has its noise scales and the
-    sensitivity of one level, both in its own units.
+    :math:`\mu = (\sum_q \sum_l \Delta_{ql}^2 / (\sigma_{ql}^2 - \tau_{ql}^2))^{1/2}`, each quantity being in
+    the pattern for which that is largest. The bound by concentrated privacy, `zcdp_delta`, is used if it is
+    smaller. Each quantity has its noise scales and its sensitivity, that of all levels or of any one, both in
+    its own units.
     """
-    checked = [(_checked(epsilon, scales)[1], sensitivity) for scales, sensitivity in quantities]
-    variances = np.concatenate([scales**2 for scales, _ in checked])
-    moved = np.repeat(
-        [float(sensitivity.l2_squared) for _, sensitivity in checked], [len(scales) for scales, _ in checked]
-    )
-    moves = max(min(sensitivity.l1, sensitivity.l2_squared) for _, sensitivity in checked)
+    checked = []
+    for noise_scales, sensitivity in quantities:
+        epsilon, scales, moves = _checked(epsilon, noise_scales, sensitivity)
+        checked.append((scales**2, moves))
+    variances = np.concatenate([each for each, _ in checked])
+    if not variances.size:
+        return 0.0
+    squares = [
+        np.array([[float(level.l2_squared) for level in pattern] for pattern in moves.patterns])
+        for _, moves in checked
+    ]
+    ends = np.cumsum([len(each) for each, _ in checked])[:-1]
+
+    def worst(weights: FloatArray) -> FloatArray:
+        """Return the squares of the pattern in which the weighted sum of squares is largest."""
+        parts = zip(squares, np.split(weights, ends), strict=True)
+        return np.concatenate([own[np.argmax(own @ part)] for own, part in parts])
+
+    n_moves = max(min(level.l1, level.l2_squared) for _, moves in checked for level in moves.levels)
 
     def inverse_sum(kernels: FloatArray) -> float:
-        return math.fsum(moved / (variances - kernels)) * (1 + 2**-48)
+        weights = 1 / (variances - kernels)
+        return math.fsum(worst(weights) / (variances - kernels)) * (1 + 2**-48)
 
     precision = inverse_sum(np.zeros(len(variances)))
     concentrated = zcdp_delta(precision / 2, epsilon)
-    smoothing = simulation(variances, inverse_sum, moves, 1, math.sqrt(precision))
+    smoothing = simulation(variances, inverse_sum, n_moves, 1, math.sqrt(precision))
     return concentrated if smoothing is None else min(concentrated, _delta(epsilon, [], 0.0, smoothing))
 
 
@@ -203,11 +224,66 @@ def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least
     return low
 
 
-def _laplace_delta(epsilon: float, scales: Sequence[float], shifts: Sequence[int]) -> float:
-    """Return a delta of Laplace noise if on each level counts move by these whole numbers."""
-    losses = [_laplace_loss(scale, shift) for scale in scales for shift in shifts]
+def _laplace_delta(epsilon: float, scales: Sequence[float], pattern: Sequence[Sensitivity]) -> float:
+    """Return a delta of Laplace noise if the levels move in one pattern."""
+    alone = [[level.l1] for level in pattern]
+    moves = [_several(level) for level in pattern]
+    return min(
+        _laplace_delta_of(epsilon, scales, each) for each in ([alone] if moves == alone else [alone, moves])
+    )
+
+
+def _several(level: Sensitivity) -> list[int]:
+    """Return the moves of as many nodes of a level as possible, or of one if these are too many."""
+    n_nodes, rest = divmod(level.l1, level.linf or 1)
+    return [level.linf] * n_nodes + [rest] * (rest > 0) if n_nodes < _MANY_NODES else [level.l1]
+
+
+def _laplace_delta_of(epsilon: float, scales: Sequence[float], moves: Sequence[Sequence[int]]) -> float:
+    """Return a delta of Laplace noise if the counts of each level move by these whole numbers."""
+    losses = [
+        _laplace_loss(scale, shift)
+        for scale, shifts in zip(scales, moves, strict=True)
+        for shift in shifts
+        if shift
+    ]
     width = math.sqrt(math.fsum(loss.values[0] ** 2 for loss in losses))
-    return _delta(epsilon, losses, width, Smoothing(0.0, 0.0, 0.0))
+    return _delta(epsilon, losses, width, Smoothing(0.0, 0.0, 0.0)) if losses else 0.0
+
+
+def _gaussian_delta(epsilon: float, noise_scales: FloatArray, pattern: Sequence[Sensitivity]) -> float:
+    """Return a delta of Gaussian noise if the levels move in one pattern."""
+    moved = np.array([level.l1 > 0 for level in pattern], dtype=bool)
+    levels, scales = list(itertools.compress(pattern, moved)), noise_scales[moved]
+    if not levels:
+        return 0.0
+    most = max(level.l2_squared for level in levels)
+    parts = np.array([level.l2_squared / most for level in levels])
+    precision = most * math.fsum(parts * scales**-2) * (1 + 2**-48)
+    concentrated, width = zcdp_delta(precision / 2, epsilon), math.sqrt(precision)
+    shifts = [_shifts(level) for level in levels]
+    smooth = np.array(
+        [scale >= (_EXACT_BELOW if own else 0.0) for scale, own in zip(scales, shifts, strict=True)]
+    )
+    n_moves = max(
+        len(own) or min(level.l1, level.l2_squared) for own, level in zip(shifts, levels, strict=True)
+    )
+    smoothing = simulation(
+        scales[smooth] ** 2,
+        lambda kernels: math.fsum(parts[smooth] / (scales[smooth] ** 2 - kernels)),
+        n_moves,
+        most,
+        width,
+    )
+    if smoothing is None:
+        return concentrated
+    losses = [
+        _gaussian_loss(scale, shift)
+        for scale, own, simulated in zip(scales.tolist(), shifts, smooth, strict=True)
+        if not simulated
+        for shift in own
+    ]
+    return min(concentrated, _delta(epsilon, losses, width, smoothing))
 
 
 def _laplace_loss(scale: float, shift: int) -> _Loss:
@@ -240,7 +316,7 @@ def _shifts(sensitivity: Sensitivity) -> tuple[int, ...]:
     n, shift = l1**2 // l2_squared, l2_squared // l1
     if n * shift != l1 or n * shift**2 != l2_squared:
         return ()
-    if n == 1 or (shift <= 2 and math.isqrt(l2_squared) <= shift):
+    if n == 1 or (shift <= 2 and sensitivity.linf <= shift):
         return (shift,) * n
     return ()
 
@@ -318,8 +394,10 @@ def _on_grid(loss: _Loss, step: float) -> tuple[int, FloatArray]:
     return first, masses
 
 
-def _checked(epsilon: float, noise_scales: npt.ArrayLike) -> tuple[float, FloatArray]:
-    """Check epsilon and the scales, and return the scales of the levels that are measured."""
+def _checked(
+    epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity | TreeSensitivity
+) -> tuple[float, FloatArray, TreeSensitivity]:
+    """Check epsilon and the scales, and return the scales and the moves of the levels that are measured."""
     if not 0 < epsilon < math.inf:
         raise ArgumentError(
             "epsilon", f"must be positive and finite, not {quote(epsilon)}.", hint="for example epsilon=0.5."
@@ -331,4 +409,5 @@ def _checked(epsilon: float, noise_scales: npt.ArrayLike) -> tuple[float, FloatA
             f"must be one positive number for each level, not {quote(scales.tolist())}.",
             hint="inf for a level that is not measured.",
         )
-    return float(epsilon), scales[scales < math.inf]
+    measured = scales < math.inf
+    return float(epsilon), scales[measured], sensitivity.on(len(scales)).part(measured)

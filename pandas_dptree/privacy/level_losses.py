@@ -99,6 +99,7 @@ exact fractions. What transcendental functions give is rounded up.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -113,7 +114,9 @@ __all__ = [
     "gaussian_level",
     "laplace_level",
     "laplace_rho",
+    "largest",
     "rho_of_epsilon",
+    "together",
 ]
 
 # The argument is rounded to a float, which changes tanh by no more than the same relative error, and the
@@ -136,9 +139,30 @@ NOTHING = LevelLoss(epsilon=Fraction(0), rho=Fraction(0))
 """The loss of a level that is not measured."""
 
 
+def together(levels: Iterable[LevelLoss]) -> LevelLoss:
+    """Add up what the noise of several levels spends."""
+    losses = list(levels)
+    epsilons = [each.epsilon for each in losses if each.epsilon is not None]
+    return LevelLoss(
+        epsilon=sum(epsilons, Fraction()) if len(epsilons) == len(losses) else None,
+        rho=sum((each.rho for each in losses), Fraction()),
+        delta=sum((each.delta for each in losses), Fraction()),
+    )
+
+
+def largest(losses: Sequence[LevelLoss]) -> LevelLoss:
+    """Return the most that one of several spends, in each currency."""
+    epsilons = [each.epsilon for each in losses if each.epsilon is not None]
+    return LevelLoss(
+        epsilon=max(epsilons) if len(epsilons) == len(losses) else None,
+        rho=max(each.rho for each in losses),
+        delta=max(each.delta for each in losses),
+    )
+
+
 def laplace_level(noise_scale: float, sensitivity: Sensitivity, delta: Fraction = Fraction(0)) -> LevelLoss:
     """Return what discrete Laplace noise on one level spends; `delta` is that of truncated noise."""
-    if math.isinf(noise_scale):
+    if math.isinf(noise_scale) or not sensitivity.l1:
         return NOTHING
     b = Fraction(noise_scale)
     n_nodes, rest = divmod(sensitivity.l1, sensitivity.linf)

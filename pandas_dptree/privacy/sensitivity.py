@@ -1,16 +1,25 @@
-"""Sensitivity: how far one privacy unit can move the counts or the sums of a level."""
+"""Sensitivity: how far one privacy unit can move the counts or the sums of a level, or of all levels."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 
-__all__ = ["Neighbors", "Sensitivity", "count_sensitivity", "sum_sensitivity"]
+__all__ = [
+    "Neighbors",
+    "Sensitivity",
+    "TreeSensitivity",
+    "count_sensitivity",
+    "sum_sensitivity",
+]
 
 Neighbors = Literal["add_remove", "replace"]
 
@@ -20,7 +29,8 @@ class Sensitivity:
     """The largest distance between the values of one level in neighbouring data sets, exactly.
 
     `l1` is the largest sum of absolute differences over the nodes of the level, `l2_squared` that of squared
-    differences, and `linf` the largest difference in a single node: by default, what the other two allow.
+    differences, and `linf` the largest difference in a single node: by default, what the other two allow. All
+    three are 0 for a level that does not move.
     """
 
     l1: int
@@ -28,11 +38,73 @@ class Sensitivity:
     linf: int = None  # type: ignore[assignment]  # filled in below
 
     def __post_init__(self) -> None:
-        """Check that they are positive whole numbers."""
+        """Check that they are positive whole numbers, or all 0."""
+        if self.l1 == self.l2_squared == 0 and self.linf in (0, None):
+            object.__setattr__(self, "linf", 0)
+            return
         object.__setattr__(self, "l1", _whole("l1", self.l1))
         object.__setattr__(self, "l2_squared", _whole("l2_squared", self.l2_squared))
         most = min(self.l1, math.isqrt(self.l2_squared)) if self.linf is None else self.linf
         object.__setattr__(self, "linf", _whole("linf", most))
+
+    def on(self, n_levels: int) -> TreeSensitivity:
+        """Return the sensitivity of `n_levels` levels that each move this far, whatever the others do."""
+        return TreeSensitivity(((self,) * n_levels,))
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSensitivity:
+    """How far the values of all levels of a tree move together in neighbouring data sets.
+
+    Each pattern has one `Sensitivity` per level, and any two neighbouring data sets keep to one of the
+    patterns on all levels at once, or, if `between`, lie between two consecutive ones: what they cost is then
+    at most what one of the two costs, wherever the cost is a sum of convex functions of the moves of single
+    nodes.
+    """
+
+    patterns: tuple[tuple[Sensitivity, ...], ...]
+    between: bool = False
+
+    @property
+    def levels(self) -> tuple[Sensitivity, ...]:
+        """The sensitivity of each level by itself."""
+        return _cover(self.patterns)
+
+    def on(self, n_levels: int) -> TreeSensitivity:
+        """Return the sensitivity itself, after a check of the number of its levels."""
+        assert all(len(pattern) == n_levels for pattern in self.patterns)
+        return self
+
+    def part(self, levels: npt.NDArray[np.bool_]) -> TreeSensitivity:
+        """Return the sensitivity of some of the levels."""
+        chosen = tuple(tuple(itertools.compress(pattern, levels)) for pattern in self.patterns)
+        return TreeSensitivity(chosen, self.between)
+
+    def covered(self, most: int) -> TreeSensitivity:
+        """Return at most so many patterns, 3 or more, to one of which any two neighbouring data sets keep."""
+        patterns = self.patterns
+        if self.between and len(patterns) > 1:
+            patterns = tuple(map(_cover, itertools.pairwise(patterns)))
+        if len(patterns) > most:
+            first, *middle, last = patterns
+            size = math.ceil(len(middle) / (most - 2))
+            groups = [middle[start : start + size] for start in range(0, len(middle), size)]
+            patterns = (first, *map(_cover, groups), last)
+        return TreeSensitivity(patterns)
+
+
+def _cover(patterns: Sequence[Sequence[Sensitivity]]) -> tuple[Sensitivity, ...]:
+    """Return the pattern that moves each level as far as the one of some patterns that moves it furthest."""
+    return tuple(map(_largest, zip(*patterns, strict=True)))
+
+
+def _largest(alternatives: Sequence[Sensitivity]) -> Sensitivity:
+    """Return the sensitivity of a level that moves in one of several ways."""
+    return Sensitivity(
+        l1=max(each.l1 for each in alternatives),
+        l2_squared=max(each.l2_squared for each in alternatives),
+        linf=max(each.linf for each in alternatives),
+    )
 
 
 def count_sensitivity(*, neighbors: Neighbors, max_contributions: int = 1) -> Sensitivity:

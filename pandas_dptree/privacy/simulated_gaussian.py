@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ROUNDINGS", "SimulatedGaussian", "Smoothing", "continuous_delta", "simulation", "smoothing_of"]
+__all__ = ["ROUNDINGS", "SimulatedGaussian", "Smoothing", "continuous_delta", "simulation"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -68,20 +68,6 @@ class SimulatedGaussian:
         return np.asarray(np.minimum(1.0, delta + 2.0**-200))
 
 
-def smoothing_of(scales: FloatArray, moves: int, l2_squared: int, width: float) -> Smoothing | None:
-    r"""Return continuous Gaussian noise that simulates discrete Gaussian noise; None if there is none.
-
-    Kernels of variance :math:`\tau^2` leave :math:`\sigma^2 - \tau^2` to the continuous noise. For each count
-    that moves they cost a factor between :math:`1 - u` and :math:`1 + u + t^2/(1 - t)` (Lemma 3 of the
-    documentation page), where :math:`t = 2\sum_m q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, and u is the
-    same sum with :math:`q^{2 - \tau^2/\sigma^2}`. Every :math:`\tau` is valid; this one about balances the
-    two costs.
-    """
-    return simulation(
-        scales**2, lambda kernels: math.fsum(1 / (scales**2 - kernels)), moves, l2_squared, width
-    )
-
-
 def simulation(
     variances: FloatArray,
     inverse_sum: Callable[[FloatArray], float],
@@ -89,7 +75,14 @@ def simulation(
     l2_squared: int,
     width: float,
 ) -> Smoothing | None:
-    """Return the simulation of levels from their smallest variances; larger ones cost less."""
+    r"""Return continuous Gaussian noise that simulates discrete Gaussian noise; None if there is none.
+
+    Neighbours are at the squared distance `l2_squared` times `inverse_sum` of the kernels. Kernels of
+    variance :math:`\tau^2` leave :math:`\sigma^2 - \tau^2` to the continuous noise. For each count that moves
+    they cost a factor between :math:`1 - u` and :math:`1 + u + t^2/(1 - t)` (Lemma 3 of the documentation
+    page), where :math:`t = 2\sum_m q^{m^2}` with :math:`q = e^{-2\pi^2\tau^2}`, and u is the same sum with
+    :math:`q^{2 - \tau^2/\sigma^2}`. Every :math:`\tau` is valid; this one about balances the two costs.
+    """
     kernels = _kernels(variances, moves, width)
     if (kernels > 0.9 * variances).any():  # the remaining variance would be small and inexact
         return None

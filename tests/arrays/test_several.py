@@ -172,7 +172,7 @@ def test_each_variable_has_its_own_of_a_mapping_in_whatever_order(
     ).plans
     assert list(plans) == variables
     assert {name: each.max_contributions for name, each in plans.items()} == rows
-    assert {name: each.sensitivity.l1 for name, each in plans.items()} == {
+    assert {name: max(level.l1 for level in each.sensitivity.levels) for name, each in plans.items()} == {
         "visits": 24,
         "deaths": 1,
         "cost": 20,

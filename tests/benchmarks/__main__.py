@@ -8,6 +8,7 @@ import pandas as pd
 
 from tests.benchmarks import (
     bench_arrays,
+    bench_bounding,
     bench_distribution,
     bench_engines,
     bench_files,
@@ -27,6 +28,7 @@ def main() -> int:
         bench_sampling,
         bench_planning,
         bench_release,
+        bench_bounding,
         bench_implicit,
         bench_private_keys,
         bench_distribution,

@@ -27,6 +27,7 @@ def test_sizes_leaves_and_spread_agree(tree):
         below = np.broadcast_to(tree.leaves_below(level), size)
         assert below.sum() == tree.n_leaves
         assert (below == reference.membership(tree)[level].sum(axis=1)).all()
+        assert (tree.nodes_above(np.arange(tree.n_leaves), level) == np.repeat(np.arange(size), below)).all()
         assert tree.listed(level).all()
         if level < tree.depth:
             handed = tree.spread(level, np.arange(size))

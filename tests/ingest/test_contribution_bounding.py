@@ -118,18 +118,27 @@ def hash_slowly(kind, words, key):
     return mixed_slowly(sum(parts, key[1]) & MASK)
 
 
-def kept_slowly(kind, units, order, k, key):
-    """Choose the rows of each unit: sorted, the r-th has the r-th word of a sequence, and the least stay."""
+def kept_slowly(kind, units, order, k, key, capped=()):
+    """Choose the rows of each unit: sorted, the r-th has the r-th word of a sequence, and the least stay.
+
+    Levels with caps come first, and take the words from r + level * 2**40 on.
+    """
     kept = [False] * len(units)
     for unit in set(units):
         own = sorted((row for row in range(len(units)) if units[row] == unit), key=order.__getitem__)
         start = hash_slowly(kind, unit, key)
-        words = [
-            mixed_slowly(start + rank * 0x9E3779B97F4A7C15 & MASK) >> 32 for rank in range(1, len(own) + 1)
-        ]
-        beyond = sorted([*words, *[2**32] * k])[k]
-        for row, word in zip(own, words, strict=True):
-            kept[row] = word < beyond if len(own) > k else True
+        stay = dict(enumerate(own, 1))
+        for level, cap, node in [*capped, (0, k, [0] * len(units))]:
+            for one in set(node):
+                here = [rank for rank, row in stay.items() if node[row] == one]
+                word = {
+                    rank: mixed_slowly(start + (rank + level * 2**40) * 0x9E3779B97F4A7C15 & MASK) >> 32
+                    for rank in here
+                }
+                beyond = sorted([*word.values(), *[2**32] * (cap + 1)])[cap]
+                stay = {rank: row for rank, row in stay.items() if rank not in word or word[rank] < beyond}
+        for row in stay.values():
+            kept[row] = True
     return kept
 
 
@@ -148,9 +157,12 @@ def test_rows_are_chosen_as_slowly(key, n_words):
         assert sorted(zip(words[kept].tolist(), place[kept], amount[kept], strict=True)) == sorted(
             (words[row].tolist(), place[row], amount[row]) for row in np.flatnonzero(expected)
         )
-        # counts have no amounts, and are sorted in another way
-        kept = kept_rows(Units(kind, words), [place], k, np.array(key, dtype=np.uint64))
-        expected = kept_slowly(kind, list(map(tuple, words.tolist())), place.tolist(), k, key)
+        # counts have no amounts, and are sorted in another way; nodes may be out of order
+        levels = [(3, place), (2, place // 2), (1, place % 2)]
+        capped = [(level, int(rng.integers(1, 4)), node) for level, node in levels if rng.random() < 0.5]
+        kept = kept_rows(Units(kind, words), [place], k, np.array(key, dtype=np.uint64), capped)
+        capped = [(level, cap, node.tolist()) for level, cap, node in capped]
+        expected = kept_slowly(kind, list(map(tuple, words.tolist())), place.tolist(), k, key, capped)
         assert sorted(zip(words[kept].tolist(), place[kept], strict=True)) == sorted(
             (words[row].tolist(), place[row]) for row in np.flatnonzero(expected)
         )

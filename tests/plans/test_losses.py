@@ -22,7 +22,7 @@ from pandas_dptree.privacy.level_losses import (
     rho_of_epsilon,
 )
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
 
 BY = ["region", "district"]
 TREE = dpt.Tree.from_branching([3, 4])
@@ -65,6 +65,14 @@ def summed(losses, name):
     return sum((getattr(item.loss, name) for item in losses.items), Fraction())
 
 
+def total(losses, name):
+    """That of all levels together: at most the sum, which no unit reaches if rows are replaced."""
+    if losses.together is None:
+        return summed(losses, name)
+    assert getattr(losses.together, name) <= summed(losses, name)
+    return getattr(losses.together, name)
+
+
 def is_rounded_up(total, exact):
     return exact <= total <= exact * (1 + Fraction(1, 2**52)) and Fraction(float(total)) == total
 
@@ -76,22 +84,22 @@ def test_totals(plan):
     if stated.rho is None:
         assert losses.in_epsilon == (stated.epsilon, stated.delta)
         rho, delta = losses.in_rho
-        assert is_rounded_up(rho, summed(losses, "rho")) and is_rounded_up(delta, summed(losses, "delta"))
+        assert is_rounded_up(rho, total(losses, "rho")) and is_rounded_up(delta, total(losses, "delta"))
         assert 0 < rho <= float_above(rho_of_epsilon(stated.epsilon)) and delta <= stated.delta
     else:
         assert losses.in_rho == (stated.rho, stated.delta)
-        assert summed(losses, "rho") <= stated.rho * (1 + Fraction(1, 10**15))
-        assert summed(losses, "delta") <= stated.delta
+        assert total(losses, "rho") <= stated.rho * (1 + Fraction(1, 10**15))
+        assert total(losses, "delta") <= stated.delta
         if any(item.loss.epsilon is None for item in losses.items):
             assert losses.in_epsilon is None
         else:
-            assert is_rounded_up(losses.in_epsilon[0], summed(losses, "epsilon"))
+            assert is_rounded_up(losses.in_epsilon[0], total(losses, "epsilon"))
 
 
 @pytest.mark.parametrize("name", ["laplace", "sums", "joint", "distribution", "truncated", "windows"])
 def test_levels_of_one_epsilon_spend_it_together(name):
     plan = PLANS[name]
-    epsilon, stated = summed(plan.losses, "epsilon"), plan.loss.exact
+    epsilon, stated = total(plan.losses, "epsilon"), plan.loss.exact
     assert stated.epsilon * (1 - Fraction(1, 10**12)) < epsilon <= stated.epsilon
     assert plan.losses.in_rho[0] < rho_of_epsilon(stated.epsilon)  # less than what the total implies
 
@@ -106,12 +114,16 @@ def test_composed_noise_has_a_rho_of_its_own(name):
 
 def test_each_level_of_additive_noise():
     (sums,) = PLANS["sums"].plans.values()
-    assert sums.sensitivity == Sensitivity(l1=1_200_000, l2_squared=72 * 10**10, linf=800_000)
+    at_root = Sensitivity(l1=800_000, l2_squared=64 * 10**10, linf=800_000)  # a single node
+    below = Sensitivity(l1=1_200_000, l2_squared=72 * 10**10, linf=800_000)
+    assert sums.sensitivity == TreeSensitivity(((at_root, below, below),))
     for plan in (PLANS["laplace"], PLANS["gaussian"], sums):
         level = gaussian_level if plan.noise.name == "gaussian" else laplace_level
         assert plan.losses.items == tuple(
-            LevelItem(key, level(scale, plan.sensitivity))
-            for key, scale in zip(plan.level_names, plan.unit_noise_scales.tolist(), strict=True)
+            LevelItem(key, level(scale, moves))
+            for key, scale, moves in zip(
+                plan.level_names, plan.unit_noise_scales.tolist(), plan.sensitivity.levels, strict=True
+            )
         )
 
 
@@ -262,9 +274,9 @@ def test_levels_that_are_not_measured_spend_nothing():
 def test_replaced_rows_move_two_nodes(neighbors, rows):
     options = {"privacy_unit": "person", "max_contributions": rows, "neighbors": neighbors}
     plan = dpt.plan(DOMAIN, epsilon=3.0, split="uniform", **options)
-    nodes = 1 if neighbors == "add_remove" else 2
-    spent = nodes * divergence(plan.unit_noise_scales[0], rows)
-    assert float(plan.losses.items[0].loss.rho) == pytest.approx(spent)
+    root, leaves = (divergence(plan.unit_noise_scales[place], rows) for place in (0, -1))
+    assert float(plan.losses.items[0].loss.rho) == pytest.approx(root)  # the total moves only if rows leave
+    assert float(plan.losses.items[-1].loss.rho) == pytest.approx(leaves * (1 + (neighbors == "replace")))
 
 
 def test_gated_noise_charges_an_account_in_rho_what_its_proof_says():

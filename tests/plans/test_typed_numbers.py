@@ -21,7 +21,7 @@ from pandas_dptree.privacy.composition import gaussian_delta, joint_gaussian_del
 from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import count_sensitivity, sum_sensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
 from pandas_dptree.verbs.aggregations import mean
 from tests.helpers_cases import each
 
@@ -57,6 +57,12 @@ def moved(rng):
 
 def shares_of(rng):
     return rng.random(rng.integers(1, 6)) + 1e-3
+
+
+def one(moves):
+    """The sensitivity of all levels, which are alike under add/remove."""
+    (level,) = set(moves.on(1).levels if isinstance(moves, Sensitivity) else moves.levels)
+    return level
 
 
 def epsilons(l1, scales):
@@ -214,10 +220,10 @@ def distribution_plans(rng):
 def _kept(noise, parts, own, most, most_delta):
     """Compare the noise of several quantities with a loss of any kind."""
     if "rho" in own:
-        yield sum(rhos(sensitivity.l2_squared, scales) for scales, sensitivity in parts), most
+        yield sum(rhos(one(moves).l2_squared, scales) for scales, moves in parts), most
         return
     if noise.name == "laplace":
-        spent = sum(epsilons(sensitivity.l1, scales) for scales, sensitivity in parts)
+        spent = sum(epsilons(one(moves).l1, scales) for scales, moves in parts)
         if "delta" not in own or spent <= most:
             yield spent, most
             return

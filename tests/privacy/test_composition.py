@@ -22,9 +22,16 @@ from pandas_dptree.privacy.composition import (
 )
 from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
-from pandas_dptree.privacy.simulated_gaussian import Smoothing, continuous_delta, smoothing_of
+from pandas_dptree.privacy.simulated_gaussian import Smoothing, continuous_delta
 from tests.helpers_cases import each
-from tests.helpers_composition import TARGETS, compose, laplace_budget, listed_profile, shares_of
+from tests.helpers_composition import (
+    TARGETS,
+    compose,
+    laplace_budget,
+    listed_profile,
+    shares_of,
+    smoothing_of,
+)
 from tests.helpers_privacy import ONE_ROW
 from tests.reference import exact_delta, listed_delta
 

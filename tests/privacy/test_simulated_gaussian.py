@@ -8,9 +8,9 @@ import pytest
 from dp_accounting import get_sigma_gaussian
 
 from pandas_dptree.privacy import simulated_gaussian
-from pandas_dptree.privacy.simulated_gaussian import SimulatedGaussian, continuous_delta, smoothing_of
+from pandas_dptree.privacy.simulated_gaussian import SimulatedGaussian, continuous_delta
 from tests.helpers_cases import each
-from tests.helpers_composition import TARGETS, listed_profile
+from tests.helpers_composition import TARGETS, listed_profile, smoothing_of
 
 
 @each("scale", [0.7, 1.5, 4.0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
+from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray, Moves
 from pandas_dptree.mechanisms.additive.gaussian import Gaussian
 from pandas_dptree.mechanisms.additive.laplace import Laplace
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -18,6 +18,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Mechanism",
+    "Moves",
     "candidate_noises",
 ]
 

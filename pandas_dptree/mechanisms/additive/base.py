@@ -2,12 +2,14 @@
 
 Noise of scale b costs a level ``c / b**k`` of a budget that adds up over the levels (epsilon with Laplace
 noise, otherwise rho), with c from the sensitivity; calibration is this one rule, in exact rational numbers.
+If a unit can move the levels in several ways, the budget suffices for each of them.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -22,11 +24,14 @@ from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, Byt
 from pandas_dptree.privacy.composition import largest_budget
 from pandas_dptree.privacy.level_losses import LevelLoss
 from pandas_dptree.privacy.loss import PrivacyLoss, float_below
-from pandas_dptree.privacy.sensitivity import Sensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
 
-__all__ = ["AdditiveNoise", "FloatArray"]
+__all__ = ["AdditiveNoise", "FloatArray", "Moves"]
 
 FloatArray = npt.NDArray[np.float64]
+
+Moves = Sensitivity | TreeSensitivity
+"""How far one privacy unit can move the levels: each of them, or all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ class AdditiveNoise(ABC):
         """Return whether this noise can give privacy of that kind: by default, any but a rho with a delta."""
         return loss.kind != "approximate_zcdp"
 
-    def keeps_to(self, loss: PrivacyLoss, sensitivity: Sensitivity, noise_scales: npt.ArrayLike) -> bool:
+    def keeps_to(self, loss: PrivacyLoss, sensitivity: Moves, noise_scales: npt.ArrayLike) -> bool:
         """Return whether levels with these noise scales keep to a loss, as those of `noise_scales` do.
 
         The arguments are those of `spent`.
@@ -75,11 +80,11 @@ class AdditiveNoise(ABC):
         return self.budget(loss)
 
     @abstractmethod
-    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Moves) -> float:
         """Return a delta for which levels with these noise scales are (epsilon, delta)-private, rounded up.
 
         `noise_scales` has shape (n_levels,), with inf for a level that is not measured. The sensitivity is
-        that of one level.
+        that of all levels, or of any one.
         """
 
     @abstractmethod
@@ -138,11 +143,12 @@ class AdditiveNoise(ABC):
         """
         return 2 // self._cost(loss, Sensitivity(l1=1, l2_squared=1))[1]
 
-    def noise_scales(self, loss: PrivacyLoss, sensitivity: Sensitivity, shares: npt.ArrayLike) -> FloatArray:
+    def noise_scales(self, loss: PrivacyLoss, sensitivity: Moves, shares: npt.ArrayLike) -> FloatArray:
         """Return the noise scale of each level, rounded up, so that the levels stay within the budget.
 
-        Only the proportions of the shares matter; a level with a share of 0 is not measured: its scale is
-        inf. A scale below 1e-3, at which all noise is 0 for all practical purposes, is raised to 1e-3.
+        The shares are in proportion to what each level costs by itself, at most; only their proportions
+        matter. A level with a share of 0 is not measured: its scale is inf. A scale below 1e-3, at which all
+        noise is 0 for all practical purposes, is raised to 1e-3.
 
         **Privacy**: for a pure or zero-concentrated loss
         ``spent(loss, sensitivity, noise_scales) <= budget(loss)``, both exact rational numbers. For an
@@ -157,7 +163,8 @@ class AdditiveNoise(ABC):
                 f"not {quote(parts.tolist())}.",
                 hint="for example equal shares.",
             )
-        scales_of = partial(self._scales, loss, sensitivity, parts)
+        moves = sensitivity.on(len(parts))
+        scales_of = partial(self._scales, loss, moves, parts)
         budget = self.budget(loss)
         if loss.kind == "approximate":
             least = loss.rounded_down
@@ -166,7 +173,7 @@ class AdditiveNoise(ABC):
             def delta_of(budget: float) -> float:
                 scales = scales_of(budget)
                 at_the_end = scales.min() <= SMALLEST_SCALE  # there, more budget changes nothing
-                return 1.0 if at_the_end else self.delta(epsilon, scales, sensitivity)
+                return 1.0 if at_the_end else self.delta(epsilon, scales, moves)
 
             found = largest_budget(delta_of, least.delta, at_least=float_below(budget))
             budget = max(budget, Fraction(found))
@@ -180,17 +187,37 @@ class AdditiveNoise(ABC):
         return scales
 
     def _scales(
-        self, loss: PrivacyLoss, sensitivity: Sensitivity, parts: FloatArray, budget: Fraction | float
+        self, loss: PrivacyLoss, moves: TreeSensitivity, parts: FloatArray, budget: Fraction | float
     ) -> FloatArray:
         """Return the scales, rounded up, at which levels with these shares stay within a budget."""
-        cost, power = self._cost(loss, sensitivity)
-        whole = sum(map(Fraction, parts.tolist()), Fraction())
-        costs = [
-            cost * whole / (Fraction(budget) * Fraction(part)) if part else None for part in parts.tolist()
+        shares, (costs, power) = list(map(Fraction, parts.tolist())), self._costs(loss, moves.levels)
+        most = max(
+            sum(
+                (
+                    share * cost / alone
+                    for share, cost, alone in zip(shares, own, costs, strict=True)
+                    if alone
+                ),
+                Fraction(),
+            )
+            for own in (self._costs(loss, pattern)[0] for pattern in moves.patterns)
+        )
+        powered = [
+            cost * most / (Fraction(budget) * share) if share else None
+            for share, cost in zip(shares, costs, strict=True)
         ]
-        return np.array([math.inf if each is None else _scale_up(each, power) for each in costs])
+        return np.array([math.inf if each is None else _scale_up(each, power) for each in powered])
 
-    def composition_gain(self, loss: PrivacyLoss, sensitivity: Sensitivity, shares: npt.ArrayLike) -> float:
+    def _costs(self, loss: PrivacyLoss, levels: Sequence[Sensitivity]) -> tuple[list[Fraction], int]:
+        """Return the cost of each level and the power of the scale, as `_cost`."""
+        costs, powers = zip(*(self._cost(loss, level) for level in levels), strict=True)
+        return list(costs), powers[0]
+
+    def level_costs(self, loss: PrivacyLoss, moves: TreeSensitivity) -> FloatArray:
+        """Return the c of each level by itself: noise of scale b costs c / b**k of the budget, at most."""
+        return np.array(list(map(float, self._costs(loss, moves.levels)[0])))
+
+    def composition_gain(self, loss: PrivacyLoss, sensitivity: Moves, shares: npt.ArrayLike) -> float:
         """Return how many times less noise an (epsilon, delta) needs than the budget that implies it.
 
         It is the ratio of the noise scales of the last level, which must have a share; 1 for other losses.
@@ -198,19 +225,24 @@ class AdditiveNoise(ABC):
         """
         if loss.kind != "approximate":
             return 1.0
-        plain = self._scales(loss, sensitivity, np.asarray(shares, dtype=np.float64), self.budget(loss))
+        parts = np.asarray(shares, dtype=np.float64)
+        plain = self._scales(loss, sensitivity.on(len(parts)), parts, self.budget(loss))
         return float(plain[-1] / self.noise_scales(loss, sensitivity, shares)[-1])
 
-    def spent(self, loss: PrivacyLoss, sensitivity: Sensitivity, noise_scales: npt.ArrayLike) -> Fraction:
+    def spent(self, loss: PrivacyLoss, sensitivity: Moves, noise_scales: npt.ArrayLike) -> Fraction:
         """Return the exact cost of noise of these scales, in the quantity of `budget`.
 
-        Only the kind of the loss matters. The sensitivity is that of one level; a scale is inf where a level
-        is not measured.
+        Only the kind of the loss matters. The sensitivity is that of all levels, or of any one: the cost is
+        the most that one of its patterns has. A scale is inf where a level is not measured.
         """
-        cost, power = self._cost(loss, sensitivity)
-        scales = np.asarray(noise_scales, dtype=np.float64)
-        measured = scales[np.isfinite(scales)].tolist()
-        return sum((cost / Fraction(scale) ** power for scale in measured), Fraction())
+        scales = np.asarray(noise_scales, dtype=np.float64).tolist()
+
+        def cost(pattern: Sequence[Sensitivity]) -> Fraction:
+            costs, power = self._costs(loss, pattern)
+            measured = zip(costs, scales, strict=True)
+            return sum((each / Fraction(b) ** power for each, b in measured if b < math.inf), Fraction())
+
+        return max(map(cost, sensitivity.on(len(scales)).patterns))
 
 
 def _scale_up(powered: Fraction, power: int) -> float:

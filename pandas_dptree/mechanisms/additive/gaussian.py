@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
+from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray, Moves
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_gaussian
 from pandas_dptree.privacy.composition import gaussian_delta
 from pandas_dptree.privacy.conversions import zcdp_rho
@@ -79,7 +79,7 @@ class Gaussian(AdditiveNoise):
         budget = self.budget(loss)
         return budget * (1 + Fraction(1, 2**48)) if loss.kind == "approximate" else budget
 
-    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Moves) -> float:
         """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.gaussian_delta`."""
         return gaussian_delta(epsilon, noise_scales, sensitivity)
 

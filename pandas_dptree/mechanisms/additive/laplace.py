@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray
+from pandas_dptree.mechanisms.additive.base import AdditiveNoise, FloatArray, Moves
 from pandas_dptree.mechanisms.sampling import ByteSource, discrete_laplace
 from pandas_dptree.privacy.composition import laplace_delta
 from pandas_dptree.privacy.level_losses import LevelLoss, laplace_level
@@ -47,7 +47,7 @@ class Laplace(AdditiveNoise):
         assert budget is not None
         return budget
 
-    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Sensitivity) -> float:
+    def delta(self, epsilon: float, noise_scales: npt.ArrayLike, sensitivity: Moves) -> float:
         """Return a delta for an epsilon: see `pandas_dptree.privacy.composition.laplace_delta`."""
         return laplace_delta(epsilon, noise_scales, sensitivity)
 
