@@ -172,9 +172,10 @@ class PlanOptions(TypedDict, total=False):
                 "A mapping gives each level's share by name; shares must sum to 1, and levels left out get "
                 '0. With private keys and implicit trees only ``"uniform"`` (the smallest nodes found have '
                 'the same size on all levels), ``"doubling"`` (each level gets twice the share of the one '
-                "above, which finds the smallest nodes on the deepest level), a mapping with all shares "
-                'above 0, or ``"optimal"``: the better of these two, averaged over the levels, and doubling '
-                "for truncated Laplace noise on up to four private levels.",
+                "above, so that small nodes are found on the deepest level), a mapping with all shares above "
+                '0, or ``"optimal"``, which finds the smallest nodes on the deepest level: truncated '
+                "Laplace noise has doubling shares with twice as much for the deepest level, or even ones if "
+                "more than four levels are private, and Gaussian noise the best of even, doubling and these.",
             ),
         ),
     ]
@@ -317,8 +318,8 @@ class NoisyOptions(PlanOptions, total=False):
                 "differential privacy. `Multiplicative` gives counts with bounded relative error instead. "
                 'With private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are '
                 'certain, ``"gaussian"``, which finds smaller nodes where many levels matter alike, or '
-                '``"auto"``: the one whose smallest count shown with probability 0.95 is smaller, averaged '
-                "over the levels.",
+                '``"auto"``: the one whose smallest count shown with probability 0.95 is smaller on the '
+                "deepest level.",
             ),
         ),
     ]
