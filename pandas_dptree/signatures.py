@@ -163,6 +163,11 @@ def _misfit(
                 "only records can be counted by private keys: release their counts first, with "
                 "counts = tree_counts(..., private_keys=[...]), and then pass domain=counts.dp.domain()."
             )
+        elif unknown[0] in ("max_per_leaf", "max_per_node"):
+            hint = (
+                "only tables of records by keys can bound the rows of a unit in each node; elsewhere "
+                "max_contributions bounds them in total."
+            )
         return CallError(unknown[0], f"is not an argument of {name}.", hint=hint)
     if n_positional > len(in_order):
         lists = '; several columns are one list, as in ["state", "city"]' if "by" in in_order else ""

@@ -268,8 +268,10 @@ COMMON: dict[str, Rule] = {
     "levels": many(text, 1), "nodes": many(whole(0), 1), "loss": IS_LOSS,
     "neighbors": one_of("add_remove", "replace"), "privacy_unit": either(NULL, NAME),
     "max_contributions": whole(1), "mechanism": one_of("laplace", "gaussian"),
+    "max_per_leaf": whole(1),
+    "max_per_node": lambda value: isinstance(value, dict) and many(whole(1), 1)([*value.values()]),
 }
-OPTIONAL = {"keep_linear"}
+OPTIONAL = {"keep_linear", "max_per_leaf", "max_per_node"}
 PART: dict[str, Rule] = {
     "consistency": one_of("none", "linear", "nonnegative", "integer"),
     "fit": text,

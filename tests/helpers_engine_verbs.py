@@ -63,6 +63,15 @@ def _of(verb, *arguments, **options):
     return lambda frame, **more: verb(frame, *arguments, **options, **more)
 
 
+def _capped(verb, *arguments, **options):
+    """Bound the rows of a unit in each node too, if the unit is a column."""
+    *own, _ = arguments[0] if isinstance(arguments[0], list) else [arguments[0]]
+    caps = {"max_per_leaf": 1, **({"max_per_node": {own[-1]: 2}} if own else {})}
+    return lambda frame, **more: verb(
+        frame, *arguments, **options, **({} if more["privacy_unit"] is dpt.ROWS else caps), **more
+    )
+
+
 VERBS = {
     "tree_counts": _of(dpt.tree_counts, KEYS, domain=PLACES, **EXACT),
     "tree_counts of other types": _of(dpt.tree_counts, ["kind", "flag"], domain=LISTED, **EXACT),
@@ -99,6 +108,13 @@ VERBS = {
         dpt.tree_counts, ["kind", "number"], private_keys=["kind", "number"], **APPROXIMATE,
         mechanism="gaussian",
     ),
+    "counts with caps": _capped(dpt.tree_counts, KEYS, domain=PLACES, **EXACT),
+    "sums with caps": _capped(dpt.tree_sums, ["state", ADDRESSES], domain=STATES, **EXACT, **AMOUNT),
+    "prefixes with caps": _capped(dpt.tree_counts, CITIES, **APPROXIMATE, mechanism="truncated_laplace"),
+    "private keys with caps": _capped(
+        dpt.tree_counts, KEYS, domain=STATES, private_keys=["county", "city"], **APPROXIMATE,
+        mechanism="truncated_laplace",
+    ),
 }  # fmt: skip
 
 
@@ -117,6 +133,7 @@ KINDS = {
     ],
     "prefixes": ["prefixes of numbers", "prefixes of text", "prefixes with bounded relative error"],
     "private keys": ["private keys", "private keys alone"],
+    "caps": ["counts with caps", "sums with caps", "prefixes with caps", "private keys with caps"],
 }  # fmt: skip
 """The verbs by how they read records."""
 

@@ -37,8 +37,8 @@ TOPICS = {
     "privacy": ["laplace_composition"],
     "programmes": ["examples", "kills"],
     "verbs": [
-        "engine_messages", "engines", "every_verb", "hints", "means", "messages", "no_trace", "odd_keys",
-        "one_record", "prefixes", "rho_with_delta", "sums", "uneven_hierarchies", "warnings",
+        "caps", "engine_messages", "engines", "every_verb", "hints", "means", "messages", "no_trace",
+        "odd_keys", "one_record", "prefixes", "rho_with_delta", "sums", "uneven_hierarchies", "warnings",
     ],
 }  # fmt: skip
 """Files of tests that are named after a topic: it spans modules, or is large enough for a file of its own."""

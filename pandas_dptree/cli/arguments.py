@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from pandas_dptree.errors import ArgumentError, quote
@@ -39,7 +39,9 @@ def options_of(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str,
     options = {name: given[name] for name in names if OPTIONS[name].flag and name not in RUNNING}
     options |= _mechanism(arguments)
     if "target" in options:
-        options["target"] = _targets(options["target"])
+        options["target"] = _by_level("target", options["target"], _target, "county=25 or county=50@95%")
+    if "max_per_node" in options:
+        options["max_per_node"] = _by_level("max_per_node", options["max_per_node"], int, "county=4")
     if "known" in options:
         known = arguments.known
         options["known"] = None if known is None else read_known(known, arguments.by)
@@ -80,20 +82,20 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"mechanism": arguments.mechanism}
 
 
-def _targets(given: list[str] | None) -> dict[Hashable, Any] | None:
+def _by_level(
+    argument: str, given: list[str] | None, number_of: Callable[[str], Any], example: str
+) -> dict[Hashable, Any] | None:
     """Parse repeated LEVEL=NUMBER arguments."""
     if given is None:
         return None
     try:
-        pairs = [(level, _target(number)) for level, _, number in (each.rpartition("=") for each in given)]
+        pairs = [(level, number_of(number)) for level, _, number in (each.rpartition("=") for each in given)]
     except ValueError:
         raise ArgumentError(
-            "target",
-            f"must be LEVEL=NUMBER, not {quote(given)}.",
-            hint="for example county=25 or county=50@95%.",
+            argument, f"must be LEVEL=NUMBER, not {quote(given)}.", hint=f"for example {example}."
         ) from None
     if len(dict(pairs)) < len(pairs):
-        raise ArgumentError("target", f"names a level twice: {quote(given)}.", hint="give each level once.")
+        raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")
     return dict(pairs)
 
 

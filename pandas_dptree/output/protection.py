@@ -16,6 +16,7 @@ __all__ = [
     "UNKNOWN_SOURCE",
     "Aggregate",
     "aggregates_of",
+    "capped_in_words",
     "hidden_in_words",
     "is_repeatable",
     "joined",
@@ -46,6 +47,7 @@ def statement(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> list[str
     return [
         texts.fill(kind, loss=loss_in_words(provenance, texts)),
         _unit(provenance, texts),
+        *filter(None, [_capped(provenance, texts)]),
         hidden_in_words(provenance, texts),
         *_risk(provenance, texts),
         _rows(provenance, texts),
@@ -97,7 +99,13 @@ def undercount(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> str:
     if not isinstance(unit := provenance.get("privacy_unit"), str):
         return ""
     kinds = list(aggregates_of(provenance).values())
-    return undercount_in_words(kinds, unit, provenance.get("max_contributions"), texts)
+    counted = undercount_in_words(kinds, unit, provenance.get("max_contributions"), texts)
+    return " ".join(filter(None, [counted, _capped(provenance, texts)]))
+
+
+def _capped(provenance: Mapping[str, Any], texts: Texts) -> str:
+    kinds = list(aggregates_of(provenance).values())
+    return capped_in_words(kinds, provenance, texts["capped.leaf"], texts)
 
 
 def aggregates_of(provenance: Mapping[str, Any]) -> dict[str, Aggregate]:
@@ -127,6 +135,24 @@ def undercount_in_words(
     means = [texts["undercount.means"]] * ("mean" in shown)
     consequence = texts.joined([*totals[:1], *means])
     return texts.fill(f"undercount.{verb}", n=most, unit=isolated(unit), consequence=consequence)
+
+
+def capped_in_words(
+    shown: Collection[Aggregate], provenance: Mapping[str, Any], leaf: object, texts: Texts = ENGLISH
+) -> str:
+    """Say how many rows of a unit a node of each level uses, and what is then counted; empty without caps.
+
+    `leaf` names a node of the deepest level.
+    """
+    most, inner = provenance.get("max_per_leaf"), provenance.get("max_per_node")
+    caps = {} if most is None else {leaf: most}
+    caps |= dict(reversed([*inner.items()])) if isinstance(inner, Mapping) else {}
+    if not caps:
+        return ""
+    parts = [texts.fill("capped.level", n=cap, level=isolated(level)) for level, cap in caps.items()]
+    names = {"leaf": isolated(leaf), "unit": isolated(provenance.get("privacy_unit"))}
+    pairs = [texts.fill("capped.pairs", **names)] * (most == 1 and "count" in shown)
+    return " ".join([texts.fill("capped", caps=texts.joined(parts)), *pairs])
 
 
 def risk_in_words(loss: PrivacyLoss, neighbors: str, found: float, texts: Texts = ENGLISH) -> str:

@@ -13,8 +13,10 @@ error,
 
 .. math:: s_l = \frac{k_l c_l v_l}{\sum_j k_j c_j v_j}, \qquad k_l = -\frac{d \log v_l}{d \log s_l},
 
-a (local) minimum is reached. If the largest error of a level is minimised instead of their sum, J is the sum
-with multipliers, which rise and fall in proportion to the errors during the descent.
+a (local) minimum is reached. If several patterns limit the shares (`patterns`), it is the price of the share
+that equals the part of the error; each tangent has its own best mixture of the patterns. If the largest error
+of a level is minimised instead of their sum, J is the sum with multipliers, which rise and fall in proportion
+to the errors during the descent.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 
 import numpy as np
@@ -31,6 +33,7 @@ import numpy.typing as npt
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Moves
 from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.planning.equal_subtrees import FloatArray
+from pandas_dptree.planning.patterns import Mixture, pattern_costs, relative_costs
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = ["Model", "Problem", "VarianceFunction", "promising_splits"]
@@ -48,7 +51,7 @@ class VarianceFunction:
     """The noise variance of each level as a function of its share of the budget.
 
     The variance falls like ``share**-power`` while it is well above one squared count. The `unit_scales`,
-    those of a share of 1, have shape (n_levels, 1), or (1, 1) if all levels are alike.
+    those with the whole budget, have shape (n_levels, 1), or (1, 1) if all levels are alike.
     """
 
     noise: AdditiveNoise
@@ -72,7 +75,7 @@ class VarianceFunction:
 
         The error is a convex function of the precisions, so the best split is then the only minimum.
         """
-        return bool(self.elasticities(np.ones(1))[0] < 1 + 1e-5)
+        return bool((self.elasticities(np.ones_like(self.unit_scales)) < 1 + 1e-5).all())
 
     def __call__(self, shares: FloatArray) -> FloatArray:
         """Return the exact noise variances, in squared counts; inf where the share is 0."""
@@ -93,10 +96,14 @@ def _calibrated(
     noise: AdditiveNoise, loss: PrivacyLoss, sensitivity: Moves, shares: tuple[float, ...]
 ) -> VarianceFunction:
     """Compute the scale of each level if it had the whole budget, from that of the largest share."""
-    power, part, largest = noise.variance_power(loss), max(shares) / math.fsum(shares), int(np.argmax(shares))
+    power, largest = noise.variance_power(loss), int(np.argmax(shares))
     scale = noise.noise_scales(loss, sensitivity, shares)[largest]
-    costs = noise.level_costs(loss, sensitivity.on(len(shares)))
-    relative = np.where(costs > 0, costs / costs[largest], 1.0) ** (power / 2)  # 0 where all counts are known
+    costs = pattern_costs(noise, loss, sensitivity.on(len(shares)))
+    alone = costs.max(axis=0)
+    part = shares[largest] / math.fsum(shares)
+    if len(costs) > 1:
+        part = shares[largest] / float((relative_costs(costs) @ np.array(shares)).max())
+    relative = np.where(alone > 0, alone / alone[largest], 1.0) ** (power / 2)  # 0 where all counts are known
     relative = relative[:1] if (relative == 1).all() else relative
     return VarianceFunction(noise, scale * part ** (power / 2) * relative[:, None], power)
 
@@ -106,7 +113,9 @@ class Problem:
     """Minimize the costs of the levels' errors over splits of the budget, shape (n_levels, n_splits).
 
     `model` maps precisions to the mean variances of the levels, `weights` are the costs of a unit of these,
-    `worst` says whether to minimize the largest cost or their sum, and `floor` has the smallest shares.
+    `worst` says whether to minimize the largest cost or their sum, and `floor` has the smallest shares. Of
+    several `patterns`, shape (n_patterns, n_levels), each charges that part of the levels' shares; the whole
+    budget is what the largest charge may be. With None, shares add up to it.
     """
 
     model: Model
@@ -114,11 +123,28 @@ class Problem:
     weights: FloatArray
     worst: bool
     floor: FloatArray
+    patterns: FloatArray | None = None
+
+    @property
+    def _patterns(self) -> FloatArray:
+        return np.ones((1, len(self.weights))) if self.patterns is None else self.patterns
 
     def normalise(self, shares: FloatArray) -> FloatArray:
         """Scale each split to sum to one, with no share below its floor."""
         raised = np.maximum(shares / shares.sum(axis=0), self.floor)
         return np.asarray(raised / raised.sum(axis=0))
+
+    def spent(self, shares: FloatArray) -> FloatArray:
+        """Scale each split so that the largest charge is the whole budget."""
+        return shares if self.patterns is None else shares / (self.patterns @ shares).max(axis=0)
+
+    def _updated(
+        self, spent: FloatArray, parts: FloatArray, rates: FloatArray, prices: FloatArray
+    ) -> FloatArray:
+        """Move shares by powers of the ratios of the parts that levels have in the error and in the price."""
+        priced = spent * prices
+        moved = spent * np.divide(parts, priced, out=np.zeros_like(spent), where=priced > 0) ** rates
+        return self.normalise(np.where(moved < _NEGLIGIBLE, 0.0, moved))
 
     def descend(
         self, splits: FloatArray, *, steps: int, tolerance: float = 3e-7
@@ -126,13 +152,15 @@ class Problem:
         """Improve splits, in turn by the best estimator and the best noise, and return their costs too.
 
         They are never worse than the start, where a share of 0 stays. It stops when no level's part of the
-        error exceeds its share by more than the tolerance, relatively: by convexity, within this of the
-        minimum of a sum, if precision is proportional to the share.
+        error exceeds the price of its share by more than the tolerance, relatively: by convexity, within this
+        of the minimum of a sum, if precision is proportional to the share.
         """
         shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
         multipliers = np.ones_like(shares)
+        mixture = Mixture(self._patterns, splits.shape[1])
         for step in range(steps):
-            variances, elasticities = self.variance(shares), self.variance.elasticities(shares)
+            spent = self.spent(shares)
+            variances, elasticities = self.variance(spent), self.variance.elasticities(spent)
             means, vjp = self.model(1 / variances)
             costs = self.weights * means
             values = costs.max(axis=0) if self.worst else costs.sum(axis=0)
@@ -145,16 +173,18 @@ class Problem:
             # Derivatives by log share; rounding can leave those of useless levels below 0.
             parts = np.maximum(-vjp(multipliers * self.weights) / variances * elasticities, 0.0)
             parts = parts / parts.sum(axis=0)
-            ratios = np.divide(parts, shares, out=np.zeros_like(shares), where=shares > 0)
+            priced = spent * mixture.prices
+            ratios = np.divide(parts, priced, out=np.zeros_like(shares), where=priced > 0)
             slack = values / (multipliers * costs).sum(axis=0)
-            free = np.where(shares > self.floor, shares, 0.0).sum(axis=0)  # shares above their floor
+            free = 1 - np.where(shares > self.floor, 0.0, priced).sum(axis=0)  # left above the floors
             if max((ratios * free).max(), slack.max()) < 1 + tolerance:
                 break
             # An error that shrinks by 1 - r in one step shrinks by (1 - r)(1 - 3r) in a step and a threefold
             # one: twice as fast where r is small. The multipliers of the worst level would not keep up.
             stride = 3 if step % 2 and not self.worst else 1
-            shares = shares * ratios ** (stride / (1 + elasticities))
-            shares = self.normalise(np.where(shares < _NEGLIGIBLE, 0.0, shares))
+            shares = mixture.balanced_shares(
+                partial(self._updated, spent, parts, stride / (1 + elasticities))
+            )
         return best, least
 
 

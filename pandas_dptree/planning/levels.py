@@ -9,14 +9,16 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import numpy as np
+import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Moves
 from pandas_dptree.planning.alternating import Problem, VarianceFunction, promising_splits
-from pandas_dptree.planning.closed_form import uniform_tree_shares
+from pandas_dptree.planning.closed_form import best_uniform_split
 from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.known_counts import Flags, levels_to_measure
 from pandas_dptree.planning.objective import Objective, cost_weights
+from pandas_dptree.planning.patterns import pattern_costs, relative_costs, undominated
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
 
@@ -59,13 +61,14 @@ def optimal_shares(
 ) -> FloatArray:
     """Find the shares, of sum 1, for which the estimates are most accurate, by the exact variances.
 
-    The leaves' share is at least 1e-3 (without least squares, every share is); that of a level whose counts
-    are all `known` is 0. Where precision is proportional to the share, the problem is convex, with a closed
-    form for uniform trees (`closed_form`); other trees are solved to within 1e-6. For Laplace noise under an
-    epsilon, the sets of measured levels are searched on a uniform tree of the same level sizes, and the best
-    refined on the tree itself: the best of many local minima, never worse than the uniform, the geometric and
-    the closed-form split. If the worst measurement is to be good and all levels matter equally, the split is
-    even.
+    The sensitivity is that of all levels, or of any one; the share of a level is in proportion to what it
+    costs by itself. That of the leaves is at least 1e-3 (without least squares, every share is); that of a
+    level whose counts are all `known` is 0. Where precision is proportional to the share, the problem is
+    convex, with a closed form for uniform trees (`closed_form`); other trees are solved to within 1e-6. For
+    Laplace noise under an epsilon, the sets of measured levels are searched on a uniform tree of the same
+    level sizes, and the best refined on the tree itself: the best of many local minima, never worse than
+    the uniform, the geometric and the closed-form split. If the worst measurement is to be good and all
+    levels matter equally, the split is even.
     """
     sizes = [tree.n_listed(level) for level in range(tree.depth + 1)]
     weights = tuple(cost_weights(sizes, objective, level_weights).tolist())
@@ -90,8 +93,11 @@ def _search(
     even = uniform_shares(tree, known=known)
     orbits = Orbits.of(tree, known)
     weights = np.array(level_weights)
+    costs = undominated(pattern_costs(noise, loss, sensitivity.on(tree.depth + 1)) * unknown)
+    costs = costs / costs.max()
+    alone = costs.max(axis=0)
     if worst and not least_squares and np.ptp((weights * orbits.part_unknown)[unknown]) == 0:
-        return even
+        return np.asarray(alone / alone.sum())
     must_measure = unknown & (np.arange(tree.depth + 1) >= (tree.depth if least_squares else 0))
     problem = Problem(
         model=(
@@ -103,8 +109,9 @@ def _search(
         weights=weights[:, None],
         worst=worst,
         floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
+        patterns=relative_costs(costs) if len(costs) > 1 else None,
     )
-    closed_form = uniform_tree_shares(tree.level_sizes, weights, unknown)
+    closed_form = best_uniform_split(tree.level_sizes, weights, costs)[0] * alone
     closed_form = problem.normalise((closed_form if closed_form.any() else even)[:, None])[:, 0]
     by_level = all(level.all() == level.any() for level in orbits.known)
     if problem.variance.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
@@ -128,7 +135,8 @@ def _search(
         splits, values = problem.descend(splits, steps=1 if problem.variance.is_linear else 8)
         splits = splits[:, np.argsort(values, kind="stable")[: max(splits.shape[1] // 2, finalists)]]
     if not tight:
-        return problem.descend(splits, steps=_FINAL_STEPS)[0][:, 0]
+        best_split = problem.descend(splits, steps=_FINAL_STEPS)[0]
+        return (_completed(problem, best_split, unknown) if problem.variance.is_linear else best_split)[:, 0]
 
     def calibrated(split: FloatArray) -> Problem:
         return replace(problem, variance=VarianceFunction.calibrated(noise, loss, sensitivity, split))
@@ -139,3 +147,21 @@ def _search(
         best = [calibrated(split).descend(split[:, None], steps=_FINAL_STEPS)[0][:, 0] for split in best]
     best += [problem.normalise(split[:, None])[:, 0] for split in (even, geometric, closed_form)]
     return min(best, key=lambda split: float(calibrated(split).descend(split[:, None], steps=1)[1][0]))
+
+
+def _completed(problem: Problem, split: FloatArray, unknown: npt.NDArray[np.bool_]) -> FloatArray:
+    """Measure levels with a share of 0 as well, as long as that improves a split, shape (n_levels, 1)."""
+    for _ in range(len(split)):
+        idle = np.flatnonzero(unknown & (split[:, 0] == 0))
+        more = np.where(np.arange(len(split))[:, None] == idle, _SMALLEST_SHARE, split)
+        costs = problem.descend(np.hstack([split, problem.normalise(more)]), steps=1)[1]
+        useful = idle[costs[1:] < costs[0]]
+        if not useful.size:
+            break
+        start = split.copy()
+        start[useful] = _SMALLEST_SHARE
+        better, cost = problem.descend(problem.normalise(start), steps=_FINAL_STEPS)
+        if not cost < costs[0]:
+            break
+        split = better
+    return split

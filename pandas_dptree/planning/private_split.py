@@ -1,12 +1,12 @@
 r"""How the privacy budget is divided among the levels of a hierarchy whose keys are not all public.
 
 Even shares find the same sizes on all levels; doubling ones find small nodes on the deepest, since the
-parents of large nodes are larger still, so that upper levels need shares for accuracy alone.
+parents of large nodes are larger still, so that upper levels need shares for accuracy alone. Plans are judged
+by the deepest level, because it decides how many records of a table have a key.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final, Literal, get_args
 
@@ -21,7 +21,7 @@ __all__ = [
     "PRIVATE_SPLITS",
     "PrivateSplit",
     "best_noise",
-    "mean_found_from",
+    "deepest_found_from",
 ]
 
 PrivateSplit = Literal["optimal", "doubling", "uniform"]
@@ -32,16 +32,20 @@ FOUND_WITH: Final = 0.95
 """Plans are compared by the smallest count of a node that is shown with this probability."""
 
 _DOUBLING_UP_TO: Final = 4
-"""Up to so many private levels, truncated Laplace noise has shares that double."""
+"""Up to so many private levels, truncated Laplace noise has shares that double.
+
+With more, upper levels would find large nodes alone, and the total would have a large error.
+"""
 
 _MOST_DOUBLINGS: Final = 30
 """With more levels, the share of the root would be below 1e-9."""
 
 
-def mean_found_from(noise: LevelNoise) -> float:
-    """Return the mean over private levels of the smallest count that is shown with probability 0.95."""
-    found = [count for count in noise.found_from(1 - FOUND_WITH) if count is not None]
-    return math.fsum(found) / len(found)
+def deepest_found_from(noise: LevelNoise) -> int:
+    """Return the smallest count of a node of the deepest level that is shown with probability 0.95."""
+    found = noise.found_from(1 - FOUND_WITH)[-1]
+    assert found is not None  # the deepest level is private
+    return found
 
 
 def best_noise(
@@ -54,10 +58,11 @@ def best_noise(
     neighbors: Neighbors,
     max_contributions: int,
 ) -> tuple[LevelNoise, tuple[float, ...]]:
-    """Find the noise and the shares with the smallest `mean_found_from`.
+    """Find the noise and the shares with the smallest `deepest_found_from`.
 
-    The mechanism "auto" tries all that can have the loss; the split "optimal" is "doubling" for truncated
-    Laplace noise on up to four private levels, otherwise the better of doubling and even shares.
+    The mechanism "auto" tries all that can have the loss. The split "optimal" gives the deepest level twice
+    what doubling does. These are the shares of truncated Laplace noise on up to four private levels, which
+    has even ones on more. Gaussian noise tries even and doubling shares too.
     """
     kinds = [noise for name, noise in LEVEL_NOISES.items() if mechanism in ("auto", name)]
     possible = [noise for noise in kinds if loss.rho is None or noise is not IndependentLevels]
@@ -82,7 +87,7 @@ def best_noise(
     if not found:
         assert failure is not None
         raise failure
-    return min(found, key=lambda each: mean_found_from(each[0])) if len(found) > 1 else found[0]
+    return min(found, key=lambda each: deepest_found_from(each[0])) if len(found) > 1 else found[0]
 
 
 def _candidates(
@@ -94,6 +99,7 @@ def _candidates(
     even, doubling = (1.0,) * n_levels, tuple(2.0**level for level in range(n_levels))
     if split != "optimal":
         return [doubling if split == "doubling" else even]
-    if noise is IndependentLevels and n_levels - n_public <= _DOUBLING_UP_TO:
-        return [doubling]
-    return [even, doubling] if n_levels <= _MOST_DOUBLINGS else [even]
+    deepest = (*doubling[:-1], 2 * doubling[-1])
+    if noise is IndependentLevels:
+        return [deepest if n_levels - n_public <= _DOUBLING_UP_TO else even]
+    return [even, doubling, deepest] if n_levels <= _MOST_DOUBLINGS else [even]

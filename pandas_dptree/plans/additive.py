@@ -48,7 +48,7 @@ class AdditivePlan(Measurement):
 
     Attributes
     ----------
-    loss, neighbors, privacy_unit, max_contributions
+    loss, neighbors, privacy_unit, max_contributions, caps
         As for `Plan`.
     tree, domain : Tree, Domain or None
         The shape of the hierarchy, and the labels of its nodes; None for a plan without labels.
@@ -86,6 +86,7 @@ class AdditivePlan(Measurement):
     """
 
     kind: ClassVar[str] = "additive"
+    _takes_caps: ClassVar[bool] = True
 
     # Description
 

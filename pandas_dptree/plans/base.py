@@ -21,13 +21,19 @@ from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.old_names import with_old_names
-from pandas_dptree.output.protection import Aggregate, risk_in_words, undercount_in_words
+from pandas_dptree.output.protection import (
+    Aggregate,
+    capped_in_words,
+    risk_in_words,
+    undercount_in_words,
+)
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem, Losses
 from pandas_dptree.plans.options import RUNNING, Running, takes, with_defaults
 from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.running import Origin, Release, Resources, carry_out, checked_folder
 from pandas_dptree.plans.secret_check import SecretCheck, checked
+from pandas_dptree.privacy.caps import Caps, caps_to_json, check_caps
 from pandas_dptree.privacy.level_losses import LevelLoss
 from pandas_dptree.privacy.loss import PrivacyLoss, ungated_loss
 from pandas_dptree.privacy.risk import found_at_most
@@ -70,6 +76,8 @@ class Plan(ABC, Generic[Released]):
         The column that identifies whom to protect; None if each row is a unit of its own.
     max_contributions : int
         The maximum number of rows of a unit that are counted.
+    caps : tuple of int or None
+        Likewise in a node of each level, None where there is no such bound; empty if no level has one.
 
     Examples
     --------
@@ -88,6 +96,8 @@ class Plan(ABC, Generic[Released]):
     """All kinds of plans that can be read, by their names in JSON."""
     _takes_rho_with_delta: ClassVar[bool] = False
     """Whether the loss may be a rho with a delta: only for releases gated by Gaussian thresholds."""
+    _takes_caps: ClassVar[bool] = False
+    """Whether the rows of a unit may be bounded in each node of a level."""
     _max_rows: ClassVar[int | None] = None
     """How many rows of the plan's table to print; None for all."""
 
@@ -95,6 +105,7 @@ class Plan(ABC, Generic[Released]):
     neighbors: Neighbors = "add_remove"
     privacy_unit: Hashable | None
     max_contributions: int
+    caps: Caps = ()
 
     def __init_subclass__(cls) -> None:
         """Register the kind of plan, so that it can be read from JSON."""
@@ -108,8 +119,26 @@ class Plan(ABC, Generic[Released]):
         unit, most = protected(self.privacy_unit, self.max_contributions, taken=self._columns_used)
         object.__setattr__(self, "privacy_unit", unit)
         object.__setattr__(self, "max_contributions", most)
+        if self.caps and not self._takes_caps:
+            raise ArgumentError(
+                "max_per_leaf",
+                "and `max_per_node` have no meaning for a plan of this kind.",
+                hint="bound the rows of a unit by max_contributions alone.",
+            )
+        object.__setattr__(self, "caps", check_caps(self.caps, len(self.level_names), unit))
 
     # Privacy
+
+    @property
+    def max_per_leaf(self) -> int | None:
+        """The maximum number of rows of a unit that are counted in a leaf; None if not bounded."""
+        return self.caps[-1] if self.caps else None
+
+    @property
+    def max_per_node(self) -> dict[Hashable, int] | None:
+        """Likewise in a node of each other level that has such a bound, by name; None if none has."""
+        inner = zip(self.level_names, self.caps[:-1], strict=False)
+        return {name: cap for name, cap in inner if cap is not None} or None
 
     @property
     @abstractmethod
@@ -225,7 +254,9 @@ class Plan(ABC, Generic[Released]):
     def headline(self) -> str:
         """The release in one sentence; with a privacy unit, a second says that real totals can be higher."""
         undercount = undercount_in_words(self._aggregates, self.privacy_unit, self.max_contributions)
-        return ". ".join(filter(None, [self._release_in_words, undercount.rstrip(".")]))
+        written = {"privacy_unit": self.privacy_unit, **caps_to_json(self.caps, self.level_names)}
+        capped = capped_in_words(self._aggregates, written, leaf=self.level_names[-1])
+        return ". ".join(filter(None, [self._release_in_words, undercount.rstrip("."), capped.rstrip(".")]))
 
     @property
     def _aggregates(self) -> Collection[Aggregate]:
@@ -240,11 +271,18 @@ class Plan(ABC, Generic[Released]):
     def protection(self) -> str:
         """The privacy loss and the privacy unit in words, for a headline."""
         unit = "each row" if self.privacy_unit is None else f"each {self.privacy_unit}"
-        return f"{self.loss.in_words}, protecting {unit} ({self._rows_in_words}, {self.neighbors})"
+        rows = f"{self._rows_in_words}{self._caps_in_words}"
+        return f"{self.loss.in_words}, protecting {unit} ({rows}, {self.neighbors})"
 
     @property
     def _rows_in_words(self) -> str:
         return "1 row" if self.max_contributions == 1 else f"up to {self.max_contributions} rows"
+
+    @property
+    def _caps_in_words(self) -> str:
+        caps = zip(reversed(self.level_names), reversed(self.caps), strict=False)
+        parts = [f"{cap} per {name}" for name, cap in caps if cap is not None]
+        return f", at most {' and '.join(parts)}" if parts else ""
 
     @property
     def _remark(self) -> str:
@@ -285,6 +323,7 @@ class Plan(ABC, Generic[Released]):
             "neighbors": self.neighbors,
             "privacy_unit": None if self.privacy_unit is None else str(self.privacy_unit),
             "max_contributions": self.max_contributions,
+            **caps_to_json(self.caps, self.level_names),
             "domain_source": self.domain_source,
             **self._provenance_details(),
             **(origin or Origin()).to_dict(),
@@ -475,6 +514,7 @@ class Plan(ABC, Generic[Released]):
             "neighbors": self.neighbors,
             "privacy_unit": serialize.name("privacy_unit", self.privacy_unit),
             "max_contributions": self.max_contributions,
+            **caps_to_json(self.caps, self.level_names),
             "mechanism": self.mechanism_name,
             **self._fields(),
         }

@@ -65,7 +65,7 @@ class ImplicitPlan(Plan[pd.DataFrame]):
 
     Attributes
     ----------
-    loss, neighbors, privacy_unit, max_contributions
+    loss, neighbors, privacy_unit, max_contributions, caps
         As for `Plan`; the loss has a delta.
     tree : BitPrefixes, CharPrefixes or PrivateKeys
         The tree of all prefixes; or the public keys, and the columns of the private ones.
@@ -108,6 +108,7 @@ class ImplicitPlan(Plan[pd.DataFrame]):
     """
 
     kind: ClassVar[str] = "implicit"
+    _takes_caps: ClassVar[bool] = True
     _takes_rho_with_delta: ClassVar[bool] = True
 
     tree: PrefixTree | PrivateKeys

@@ -27,6 +27,7 @@ from pandas_dptree.plans.options import (
     require_supported,
     with_defaults,
 )
+from pandas_dptree.privacy.caps import stated_caps
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
 from pandas_dptree.privacy.unit import protected
 
@@ -82,6 +83,7 @@ def find_implicit_plan(
         neighbors=given["neighbors"],
         privacy_unit=unit,
         max_contributions=rows,
+        caps=stated_caps(given["max_per_leaf"], given["max_per_node"], names, unit),
         confidence=_CONFIDENCE if given["confidence"] is None else given["confidence"],
         keep=given["keep"],
     )

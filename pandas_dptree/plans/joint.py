@@ -46,6 +46,7 @@ from pandas_dptree.plans.execute import (
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.means import mean_columns
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.privacy.caps import Caps
 from pandas_dptree.privacy.composition import joint_gaussian_delta
 from pandas_dptree.privacy.level_losses import LevelLoss, together
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
@@ -72,7 +73,7 @@ class JointPlan(Plan[pd.DataFrame]):
 
     Attributes
     ----------
-    loss, neighbors, privacy_unit, max_contributions
+    loss, neighbors, privacy_unit, max_contributions, caps
         As for `Plan`: the loss of the whole release, and the largest `max_contributions` of all plans.
     plans : mapping of AdditivePlan
         What is measured, by the name that the table gives it. The plans differ only in what is added up, how
@@ -95,10 +96,12 @@ class JointPlan(Plan[pd.DataFrame]):
     """
 
     kind: ClassVar[str] = "joint"
+    _takes_caps: ClassVar[bool] = True
 
     neighbors: Neighbors = field(init=False)
     privacy_unit: Hashable | None = field(init=False)
     max_contributions: int = field(init=False)
+    caps: Caps = field(init=False)
     plans: Mapping[Hashable, AdditivePlan]
     means: tuple[Hashable, ...] = ()
     count: Hashable | None = None
@@ -111,14 +114,14 @@ class JointPlan(Plan[pd.DataFrame]):
         first, *others = self.plans.values()
         compatible = all(
             each.tree is first.tree
-            and (each.neighbors, each.privacy_unit, each.noise)
-            == (first.neighbors, first.privacy_unit, first.noise)
+            and (each.neighbors, each.privacy_unit, each.caps, each.noise)
+            == (first.neighbors, first.privacy_unit, first.caps, first.noise)
             for each in others
         )
         if not compatible:
             raise ArgumentError(
                 "plans",
-                "differ in the hierarchy, the privacy unit, the neighbouring relation or the noise.",
+                "differ in the hierarchy, the privacy unit, its caps, `neighbors` or the noise.",
                 hint=_HINT,
             )
         if not _within_loss(self.loss, list(self.plans.values())):
@@ -129,6 +132,7 @@ class JointPlan(Plan[pd.DataFrame]):
             )
         object.__setattr__(self, "neighbors", first.neighbors)
         object.__setattr__(self, "privacy_unit", first.privacy_unit)
+        object.__setattr__(self, "caps", first.caps)
         object.__setattr__(
             self, "max_contributions", max(each.max_contributions for each in self.plans.values())
         )
@@ -370,6 +374,7 @@ class JointPlan(Plan[pd.DataFrame]):
                 neighbors=common["neighbors"],
                 privacy_unit=common["privacy_unit"],
                 max_contributions=each["max_contributions"],
+                caps=common["caps"],
             )
             for name, each in data["plans"]
         }

@@ -155,6 +155,7 @@ class Measurement(TreePlan):
             self.quantity,
             neighbors=self.neighbors,
             max_contributions=self.max_contributions,
+            caps=self.caps,
             known=self.known.exact,
             in_forest=self.in_forest,
         )

@@ -133,6 +133,32 @@ class PlanOptions(TypedDict, total=False):
             metavar="K",
         ),
     ]
+    max_per_leaf: Annotated[
+        int | None,
+        Option(
+            None,
+            "int",
+            "The maximum number of rows to keep of each unit in each leaf, a node of the deepest level.",
+            "They are chosen uniformly at random, before `max_contributions` bounds the rows in total. With "
+            "1, a leaf counts each unit at most once, and a node above counts pairs of a unit and a leaf; "
+            "Gaussian noise on the leaves then grows in proportion to the root of `max_contributions` only. "
+            "Needs a `privacy_unit`.",
+            flag="--max-per-leaf",
+            metavar="M",
+        ),
+    ]
+    max_per_node: Annotated[
+        Mapping[Hashable, int] | None,
+        Option(
+            None,
+            "mapping",
+            "The maximum number of rows to keep of each unit in each node of other levels, by name.",
+            'For example ``{"region": 4}``. Rows are bounded from the leaves up, and last in total.',
+            flag="--max-per-node",
+            metavar="LEVEL=M",
+            help="the maximum number of rows to keep of each unit in each node of a level: region=4",
+        ),
+    ]
     split: Annotated[
         Split | PrivateSplit | Mapping[Hashable, float],
         Option(
@@ -146,9 +172,10 @@ class PlanOptions(TypedDict, total=False):
                 "A mapping gives each level's share by name; shares must sum to 1, and levels left out get "
                 '0. With private keys and implicit trees only ``"uniform"`` (the smallest nodes found have '
                 'the same size on all levels), ``"doubling"`` (each level gets twice the share of the one '
-                "above, which finds the smallest nodes on the deepest level), a mapping with all shares "
-                'above 0, or ``"optimal"``: the better of these two, averaged over the levels, and doubling '
-                "for truncated Laplace noise on up to four private levels.",
+                "above, so that small nodes are found on the deepest level), a mapping with all shares above "
+                '0, or ``"optimal"``, which finds the smallest nodes on the deepest level: truncated '
+                "Laplace noise has doubling shares with twice as much for the deepest level, or even ones if "
+                "more than four levels are private, and Gaussian noise the best of even, doubling and these.",
             ),
         ),
     ]
@@ -291,8 +318,8 @@ class NoisyOptions(PlanOptions, total=False):
                 "differential privacy. `Multiplicative` gives counts with bounded relative error instead. "
                 'With private keys and implicit trees only ``"truncated_laplace"``, whose error bounds are '
                 'certain, ``"gaussian"``, which finds smaller nodes where many levels matter alike, or '
-                '``"auto"``: the one whose smallest count shown with probability 0.95 is smaller, averaged '
-                "over the levels.",
+                '``"auto"``: the one whose smallest count shown with probability 0.95 is smaller on the '
+                "deepest level.",
             ),
         ),
     ]
@@ -446,16 +473,17 @@ OPTIONS: Final = MappingProxyType(options_of(DistributionOptions))
 
 LOSS: Final = ("epsilon", "delta", "rho")
 UNIT: Final = ("neighbors", "privacy_unit", "max_contributions")
+CAPS: Final = ("max_per_leaf", "max_per_node")
 ERROR: Final = ("split", "level_weights", "objective")
 ESTIMATION: Final = ("consistency", "fit", "confidence", "keep")
 RUNNING: Final = ("rng", "progress", "ledger", "note", "name", "allow_repeat", "temp_folder")
 
 # Kinds of plans
-SUMS: Final = (*LOSS, *UNIT, "mechanism", *ERROR, *ESTIMATION)
+SUMS: Final = (*LOSS, *UNIT, *CAPS, "mechanism", *ERROR, *ESTIMATION)
 JOINT: Final = (*SUMS, "known")
 ADDITIVE: Final = (*JOINT, "target")
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
-IMPLICIT: Final = (*LOSS, *UNIT, "split", "confidence", "keep")
+IMPLICIT: Final = (*LOSS, *UNIT, *CAPS, "split", "confidence", "keep")
 DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
 PLAN: Final = ADDITIVE
 

@@ -47,6 +47,7 @@ from pandas_dptree.output.progress import Done, Step, progress_bar
 from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.charging import Charge, Chargeable, Costed, Kept, Output
 from pandas_dptree.plans.options import RUNNING, with_defaults
+from pandas_dptree.privacy.caps import Caps
 
 __all__ = ["Finish", "Origin", "Outcome", "Release", "Resources", "carry_out", "checked_folder"]
 
@@ -64,6 +65,10 @@ class Bounded(Protocol):
     def max_contributions(self) -> int:
         """The number of records that a unit may keep."""
 
+    @property
+    def caps(self) -> Caps:
+        """The number of records that it may keep in a node of each level."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
@@ -77,6 +82,7 @@ class Resources:
         return Bounding(
             privacy_unit=plan.privacy_unit,
             max_contributions=plan.max_contributions,
+            caps=plan.caps,
             random_words=partial(random_words, self.source),
             temp_folder=self.temp_folder,
         )

@@ -37,6 +37,7 @@ from pandas_dptree.plans.options import (
     taken_from,
     with_defaults,
 )
+from pandas_dptree.privacy.caps import stated_caps
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import protected
@@ -123,11 +124,13 @@ def find_plan(
         )
     public = Known.read(domain, given["known"])
     tree = domain if isinstance(domain, Tree) else domain.tree
+    caps = stated_caps(given["max_per_leaf"], given["max_per_node"], names, unit)
     sensitivity = sensitivity_on(
         tree,
         quantity,
         neighbors=given["neighbors"],
         max_contributions=most,
+        caps=caps,
         known=public.exact,
         in_forest=in_forest,
     )
@@ -154,6 +157,7 @@ def find_plan(
             neighbors=given["neighbors"],
             privacy_unit=unit,
             max_contributions=most,
+            caps=caps,
             **taken_from(ESTIMATION, given),
             split=shares if isinstance(shares, str) else "given",
             objective=objective,

@@ -16,6 +16,7 @@ from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, kind_o
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, fingerprint
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.privacy.caps import caps_from_json
 from pandas_dptree.privacy.loss import PrivacyLoss
 
 __all__ = [
@@ -203,6 +204,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
             neighbors=data["neighbors"],
             privacy_unit=name("privacy_unit", data["privacy_unit"]),
             max_contributions=data["max_contributions"],
+            caps=caps_from_json(data, data["levels"]),
         )
     except DomainError:
         raise

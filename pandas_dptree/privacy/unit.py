@@ -10,7 +10,7 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 
-__all__ = ["ROWS", "EachRow", "check_rows_of_counts", "check_rows_of_records", "protected"]
+__all__ = ["ROWS", "EachRow", "check_rows_of_counts", "check_rows_of_records", "protected", "whole_rows"]
 
 
 MOST_ROWS: Final = 2**60
@@ -43,7 +43,7 @@ def protected(
     some must be a choice. `taken` holds the columns that are keys or counted, none of which can be the unit.
     """
     if privacy_unit is None or privacy_unit is ROWS:
-        return None, 1 if max_contributions is None else _whole(max_contributions)
+        return None, 1 if max_contributions is None else whole_rows("max_contributions", max_contributions)
     if not is_name(privacy_unit) or privacy_unit in taken:
         raise ArgumentError(
             "privacy_unit",
@@ -63,7 +63,7 @@ def protected(
             hint="for example max_contributions=3. Noise is proportional to it. Excess rows of a unit are "
             "dropped at random, so the table then counts fewer than all rows.",
         )
-    return privacy_unit, _whole(max_contributions)
+    return privacy_unit, whole_rows("max_contributions", max_contributions)
 
 
 def check_rows_of_records(privacy_unit: Hashable | None, max_contributions: int) -> None:
@@ -86,12 +86,13 @@ def check_rows_of_counts(privacy_unit: Hashable | None) -> None:
         )
 
 
-def _whole(max_contributions: object) -> int:
-    is_whole = isinstance(max_contributions, int | np.integer) and not isinstance(max_contributions, bool)
-    if not is_whole or not 1 <= max_contributions <= MOST_ROWS:  # type: ignore[operator]
+def whole_rows(argument: str, most: object) -> int:
+    """Return a bound on the rows of a unit, and check that it is a whole number."""
+    is_whole = isinstance(most, int | np.integer) and not isinstance(most, bool)
+    if not is_whole or not 1 <= most <= MOST_ROWS:  # type: ignore[operator]
         raise ArgumentError(
-            "max_contributions",
-            f"must be a whole number of at least 1, and at most 2**60, not {quote(max_contributions)}.",
+            argument,
+            f"must be a whole number of at least 1, and at most 2**60, not {quote(most)}.",
             hint="it is the number of rows kept per unit, for example 3.",
         )
-    return int(max_contributions)  # type: ignore[call-overload, no-any-return]
+    return int(most)  # type: ignore[call-overload, no-any-return]

@@ -41,7 +41,7 @@ _OPTIONS: Final[Mapping[str, Sequence[str]]] = {
 }
 """The options of each verb; the budget states the loss, and the source whom to protect."""
 
-_BY_LEVEL: Final = ("split", "level_weights", "target")
+_BY_LEVEL: Final = ("split", "level_weights", "target", "max_per_node")
 
 _EXPLAINED: Final = {
     **{key: ("belongs to the budget, not to a table.", "give the table a share of it.") for key in LOSS},

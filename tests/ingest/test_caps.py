@@ -18,6 +18,7 @@ from pandas_dptree.hierarchy.private_keys import PrivateKeys
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.prefixes import nonempty_levels, sorted_keys
 from pandas_dptree.ingest.private_keys import nodes_of_private_keys
+from pandas_dptree.planning.capacities import sensitivity_on
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests.helpers_private_keys import paths
 from tests.helpers_random import fixed_words, words
@@ -25,6 +26,7 @@ from tests.helpers_reading import divided
 from tests.strategies import domains_and_rows, fewer
 
 X = Quantity.of("x", (-2, 5), 1)
+CAP = st.sampled_from([None, 1, 2, 3])
 TEXTS = dpt.prefixes("key", chars=[1, 2, 4], alphabet="ab")
 PUBLIC = Domain.from_frame(pd.DataFrame({"a": ["p", "p", "q"], "b": ["1", "2", None]}), by=["a", "b"])
 PRIVATE = PrivateKeys(columns=("c", "d"), domain=PUBLIC)
@@ -77,7 +79,7 @@ HIERARCHIES = {
 def test_units_add_up_and_keep_to_all_caps(kind, data, k, seed):
     found, depth, frame = data.draw(HIERARCHIES[kind])
     frame["u"] = data.draw(st.lists(st.integers(0, 3), min_size=len(frame), max_size=len(frame)))
-    caps = [None, *data.draw(st.lists(st.sampled_from([None, 1, 2, 3]), min_size=depth, max_size=depth))]
+    caps = [None, *data.draw(st.lists(CAP, min_size=depth, max_size=depth))]
     bounding = {
         "privacy_unit": "u", "max_contributions": k, "caps": tuple(caps), "random_words": fixed_words(seed),
     }  # fmt: skip
@@ -142,3 +144,68 @@ def test_leaves_stay_with_the_same_chance_however_many_rows_they_have(rounds):
     share = count[[0, 3, 5]] / rounds
     np.testing.assert_allclose(share, 2 / 3, atol=4.5 * np.sqrt(2 / 9 / rounds))
     assert x[0] / count[0] == pytest.approx(1.5, abs=4.5 * 3.5 / np.sqrt(count[0]))
+
+
+def moves(tree, here, there):
+    """Give what two data sets differ by on each level: 1-norm, squared 2-norm and maximum."""
+    levels = zip(tree.roll_up(here), tree.roll_up(there), strict=True)
+    return [(abs(a - b).sum(), ((a - b) ** 2).sum(), abs(a - b).max()) for a, b in levels]
+
+
+def keeps_to(found, pattern):
+    limits = [(each.l1, each.l2_squared, each.linf) for each in pattern]
+    return all(
+        move <= limit for level in zip(found, limits, strict=True) for move, limit in zip(*level, strict=True)
+    )
+
+
+@given(data=st.data(), k=st.integers(1, 4), replace=st.booleans(), seed=st.integers(0, 2**32 - 1))
+def test_one_unit_moves_levels_by_no_more_than_their_sensitivity(data, k, replace, seed):
+    """Counts, and sums of one sign and of both: on all levels at once, a pattern bounds the moves."""
+    domain, frame = data.draw(domains_and_rows())
+    n_own = data.draw(st.integers(0, len(frame)))
+    is_other = np.arange(len(frame)) % 3
+    frame["u"] = np.where(np.arange(len(frame)) < n_own, 9, is_other)
+    frame["x"] = np.array(
+        data.draw(st.lists(st.integers(-3, 9), min_size=len(frame), max_size=len(frame))), float
+    )
+    neighbor = frame[frame["u"] != 9]
+    if replace:
+        new = frame.sample(frac=1, random_state=seed % 99)[: data.draw(st.integers(0, 9))].assign(u=9)
+        neighbor = pd.concat([neighbor, new.assign(x=-new["x"])])
+    depth = domain.tree.depth
+    caps = (None, *data.draw(st.lists(CAP, min_size=depth, max_size=depth)))
+    quantities = [COUNT, X, Quantity.of("x", (0, 5), 1)]
+    sums = [
+        leaf_totals(
+            each, domain, quantities, privacy_unit="u", max_contributions=k, caps=caps,
+            random_words=fixed_words(seed),
+        )
+        for each in (frame, neighbor)
+    ]  # fmt: skip
+    for quantity, here, there in zip(quantities, *sums, strict=True):
+        most = sensitivity_on(
+            domain.tree,
+            quantity,
+            neighbors="replace" if replace else "add_remove",
+            max_contributions=k,
+            caps=caps,
+        )
+        found = moves(domain.tree, here, there)
+        assert any(keeps_to(found, pattern) for pattern in most.covered(99).patterns)
+
+
+UNIFORM = pd.DataFrame({"a": np.repeat([0, 1], 4), "b": np.repeat(range(4), 2), "c": range(8)})
+UNIFORM_DOMAIN = Domain.from_frame(UNIFORM, by=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (12, 3)])
+def test_a_unit_with_rows_everywhere_to_the_left_moves_all_levels_as_far_as_possible(k, m):
+    tree = UNIFORM_DOMAIN.tree
+    frame = UNIFORM.iloc[np.arange(k) // m].assign(u=1)
+    caps = (None, None, None, m)
+    (count,) = leaf_totals(
+        frame, UNIFORM_DOMAIN, privacy_unit="u", max_contributions=k, caps=caps, random_words=words(0)
+    )
+    most = sensitivity_on(tree, COUNT, neighbors="add_remove", max_contributions=k, caps=caps)
+    assert moves(tree, count, 0 * count) == [(each.l1, each.l2_squared, each.linf) for each in most.levels]

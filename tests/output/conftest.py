@@ -31,9 +31,8 @@ def means(visits, clinics):
 @pytest.fixture(scope="module")
 def addresses():
     records = pd.DataFrame({"ip": ["10.0.0.1"] * 500 + ["10.0.1.2"] * 300 + ["1.2.3.4"]})
-    return records.dp.tree_counts(
-        dpt.prefixes("ip", bits=[8, 16, 32], notation="ipv4"), epsilon=1.0, delta=1e-6, rng=rng()
-    )
+    prefixes = dpt.prefixes("ip", bits=[8, 16, 32], notation="ipv4")
+    return records.dp.tree_counts(prefixes, epsilon=1.0, delta=1e-6, mechanism="gaussian", rng=rng())
 
 
 @pytest.fixture

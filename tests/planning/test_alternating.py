@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import minimize
 
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
@@ -59,3 +60,45 @@ def test_descent_never_ascends():
     assert (values[-1] < values[0]).all()
     kept = problem.descend(np.array([[0.0, 0.5, 0.0, 0.0, 0.5]]).T, steps=20)[0]
     assert ((kept > 0)[:, 0] == [False, True, False, False, True]).all()
+
+
+@each("seed", range(8))
+def test_descent_under_several_patterns_is_a_generic_solvers(seed):
+    """Shares are charged by patterns, which differ in what the levels cost: their scales differ, too."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, depth=3)
+    squares = np.sort(rng.integers(1, 50, 4))[::-1].astype(float)
+    patterns = np.stack([squares, 2 * squares * (np.arange(4) > 0)]) / np.maximum(
+        squares, 2 * squares * (np.arange(4) > 0)
+    )
+    problem = replace(
+        alternate_problem(tree, "worst" if seed % 2 else "levels"),
+        variance=alternate.VarianceFunction(Gaussian(), 30 * np.sqrt(squares)[:, None], 1),
+        patterns=patterns,
+    )
+
+    def costs(logs):
+        means, _ = problem.model(1 / problem.variance(np.exp(logs)[:, None]))
+        return (problem.weights * means)[:, 0]
+
+    start = np.full((4, 1), 0.25)
+    (ours,) = problem.descend(start, steps=1000)[1]
+    limits = {"type": "ineq", "fun": lambda x: 1 - patterns @ np.exp(x[:4])}
+    below = {"type": "ineq", "fun": lambda x: x[4] - np.log(costs(x[:4]))}
+    first = np.full(4, np.log(0.2))
+    options = {"ftol": 1e-13, "maxiter": 300}
+    found = (
+        minimize(
+            lambda x: x[4], np.append(first, np.log(costs(first).max())), method="SLSQP",
+            bounds=[(-20, 1)] * 4 + [(None, None)], constraints=[limits, below], options=options,
+        )
+        if problem.worst
+        else minimize(
+            lambda x: np.log(costs(x).sum()), first, method="SLSQP", bounds=[(-20, 1)] * 4,
+            constraints=[limits], options=options,
+        )
+    )  # fmt: skip
+    theirs = costs(found.x[:4] - np.log(max(1, (patterns @ np.exp(found.x[:4])).max())))
+    assert ours <= (theirs.max() if problem.worst else theirs.sum()) * (1 + 1e-6)
+    values = [problem.descend(start, steps=steps)[1] for steps in range(1, 8)]
+    assert (np.diff(values, axis=0) <= 0).all()

@@ -9,7 +9,7 @@ from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES
 from pandas_dptree.mechanisms.private_levels.gated import GatedLevels
 from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import found_from
 from pandas_dptree.mechanisms.private_levels.independent import IndependentLevels
-from pandas_dptree.planning.private_split import best_noise, mean_found_from
+from pandas_dptree.planning.private_split import best_noise, deepest_found_from
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 
@@ -38,7 +38,13 @@ def test_shares_that_double_find_small_nodes_on_the_deepest_level(n, found):
     noise, shares = best("truncated_laplace", "doubling", n)
     assert shares == tuple(2.0**level for level in range(n + 1))
     assert noise.found_from(0.05)[-1] == pytest.approx(found, abs=1)
-    assert best("truncated_laplace", "optimal", n) == (noise, shares)
+
+
+@each("n, found", [(1, 21), (2, 22), (3, 23), (4, 24)])
+def test_twice_as_much_for_the_deepest_level_finds_smaller_nodes_there(n, found):
+    noise, shares = best("truncated_laplace", "optimal", n)
+    assert shares == (*(2.0**level for level in range(n)), 2.0 ** (n + 1))
+    assert deepest_found_from(noise) == noise.found_from(0.05)[-1] == pytest.approx(found, abs=1)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +75,44 @@ def test_gaussian_noise_finds_small_nodes_on_all_of_many_levels(n, own, chain):
 def test_auto_takes_the_mechanism_that_finds_smaller_nodes(split, n):
     chosen, shares = best("auto", split, n)
     both = {name: best(name, split, n) for name in LEVEL_NOISES}
-    assert (chosen, shares) == min(both.values(), key=lambda one: mean_found_from(one[0]))
+    assert (chosen, shares) == min(both.values(), key=lambda one: deepest_found_from(one[0]))
     if split == "optimal":
         for name in LEVEL_NOISES:
-            even, doubling = (mean_found_from(best(name, other, n)[0]) for other in ("uniform", "doubling"))
-            expected = doubling if name == "truncated_laplace" and n <= 4 else min(even, doubling)
-            assert mean_found_from(both[name][0]) == expected
+            even, doubling = (best(name, other, n)[0] for other in ("uniform", "doubling"))
+            most = even if name == "truncated_laplace" and n > 4 else doubling
+            assert deepest_found_from(both[name][0]) <= deepest_found_from(most)
+            if name == "gaussian":
+                assert deepest_found_from(both[name][0]) <= deepest_found_from(even)
+
+
+def former_choice(loss, n_private, n_public, **unit):
+    """What "auto" took when the mean over the private levels decided, and shares doubled to the last."""
+
+    def mean_found_from(one):
+        found = one[0].found_from(0.05)[n_public:]
+        return sum(found) / len(found)
+
+    names = ["gaussian"] if loss.rho else list(LEVEL_NOISES)
+    splits = [(name, split) for name in names for split in ("doubling", "uniform")]
+    if n_private <= 4:
+        splits = [one for one in splits if one != ("truncated_laplace", "uniform")]
+    return min((best(*one, n_private, loss, n_public, **unit) for one in splits), key=mean_found_from)
+
+
+@pytest.mark.parametrize(
+    ("loss", "n_private", "n_public", "k", "least"),
+    [
+        (LOSS, 3, 1, 1, 2.5), (LOSS, 3, 2, 3, 2.5), (LOSS, 4, 1, 3, 2.9), (LOSS, 3, 4, 12, 1.3),
+        (LOSS, 5, 1, 1, 1), (RHO, 3, 1, 1, 1), (RHO, 3, 3, 12, 1), (RHO, 4, 1, 3, 1), (RHO, 2, 3, 3, 1),
+        pytest.param(LOSS, 4, 3, 12, 3.4, marks=pytest.mark.slow), (RHO, 1, 1, 3, 1.05),
+        (PrivacyLoss(epsilon=4.0, delta=1e-8), 3, 1, 12, 2.5),
+    ],
+)  # fmt: skip
+def test_auto_finds_nothing_less_on_the_deepest_level_than_it_did(loss, n_private, n_public, k, least):
+    unit = {"max_contributions": k}
+    before, _ = former_choice(loss, n_private, n_public, **unit)
+    after, _ = best("auto", "optimal", n_private, loss, n_public, **unit)
+    assert deepest_found_from(before) >= least * deepest_found_from(after)
 
 
 def test_both_mechanisms_are_chosen_somewhere():
@@ -98,12 +136,14 @@ def test_public_levels_are_not_searched_for_nodes():
     noise, _ = best("auto", "uniform", 2, n_public=3)
     found = noise.found_from(0.05)
     assert noise.n_public == 3 and found[:3] == [None] * 3
-    assert mean_found_from(noise) == pytest.approx(sum(found[3:]) / 2)
+    assert deepest_found_from(noise) == found[-1]
 
 
 def test_more_rows_of_a_unit_need_more_records():
     for mechanism in LEVEL_NOISES:
-        one, three = (mean_found_from(best(mechanism, "uniform", 2, max_contributions=k)[0]) for k in (1, 3))
+        one, three = (
+            deepest_found_from(best(mechanism, "uniform", 2, max_contributions=k)[0]) for k in (1, 3)
+        )
         assert three > 2 * one
 
 

@@ -246,6 +246,11 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "undercount.larger": "real totals can be larger",
     "undercount.higher": "real totals can be higher",
     "undercount.means": "means of all rows can differ",
+    "capped": "Of these rows, at most {caps}.",
+    "capped.level": "{n} in each {level}",
+    "capped.leaf": "node of the deepest level",
+    "capped.pairs": "So each {leaf} counts each {unit} at most once, and the levels above count pairs of a "
+    "{unit} and a {leaf}.",
     # Protection.
     "protection.title": "How this table is protected",
     "protection.title.several": "How these tables are protected",
