@@ -59,6 +59,12 @@ __all__ = [
 def prepared(plan: Measurement, data: Any) -> Release:
     """Prepare the release of records by a plan: see `AdditivePlan`."""
     name = plan.quantity.name
+    if plan.count is not None:
+        raise ArgumentError(
+            "plan",
+            "is a part of another one, which counts the records too.",
+            hint="release the whole plan.",
+        )
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
 

@@ -102,10 +102,10 @@ def plan_jointly(
     scale = dict(zip(quantities, scales, strict=True))
     counted = next((name for name, each in quantities.items() if each == COUNT), COUNT.name)
     count_shown = counted in quantities and shows_count
-    sums = [name for name, each in quantities.items() if each != COUNT and name not in means]
     # Sums are plain where nobody has proved more, and where the table would not show which counts are known.
-    if contributions or given["neighbors"] == "replace" or not (known is None or count_shown):
-        sums = []
+    same_records = contributions is None and str(given["neighbors"]) == "add_remove"
+    may_share = same_records and (known is None or count_shown)
+    sums = [name for name, each in quantities.items() if each != COUNT and name not in means and may_share]
     found = []
     for noise in noises_for(given["mechanism"], loss):
         divisible = loss
