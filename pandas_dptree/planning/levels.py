@@ -116,6 +116,9 @@ def _search(
     by_level = all(level.all() == level.any() for level in orbits.known)
     if problem.variance.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
         return closed_form
+    if worst:  # the closed form is that of the sum; a level without a share would never get one
+        raised = np.where(unknown & (closed_form == 0), _SMALLEST_SHARE, closed_form)
+        closed_form = problem.normalise(raised[:, None])[:, 0]
     geometric = geometric_shares(tree, problem.variance.power, known=known)
     splits = np.stack([even, geometric, closed_form], axis=1)
     if least_squares and not problem.variance.is_linear:
@@ -135,8 +138,10 @@ def _search(
         splits, values = problem.descend(splits, steps=1 if problem.variance.is_linear else 8)
         splits = splits[:, np.argsort(values, kind="stable")[: max(splits.shape[1] // 2, finalists)]]
     if not tight:
-        best_split = problem.descend(splits, steps=_FINAL_STEPS)[0]
-        return (_completed(problem, best_split, unknown) if problem.variance.is_linear else best_split)[:, 0]
+        split = problem.descend(splits, steps=_FINAL_STEPS)[0]
+        return (_completed(problem, split, unknown) if problem.variance.is_linear and not worst else split)[
+            :, 0
+        ]
 
     def calibrated(split: FloatArray) -> Problem:
         return replace(problem, variance=VarianceFunction.calibrated(noise, loss, sensitivity, split))
