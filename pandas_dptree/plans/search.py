@@ -111,7 +111,6 @@ def find_plan(
     `in_forest` is that of `AdditivePlan`.
     """
     given = with_defaults(ADDITIVE, options)
-    in_forest = in_forest and given["neighbors"] == "replace"
     names = level_names(domain)
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=names[1:])
     least_squares = estimator_for(given["consistency"], given["fit"]).combines_levels
@@ -173,7 +172,7 @@ def find_plan(
                 least_squares=least_squares,
                 known=public.exact,
             ),
-            in_forest=in_forest,
+            in_forest=in_forest and given["neighbors"] == "replace",
         )
 
     if given["target"] is None:

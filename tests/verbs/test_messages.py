@@ -217,7 +217,7 @@ CALLS = {
     "worst_node_shares": (theory.worst_node_shares, {"tree": TREE}),
     "best_tree": (
         theory.best_tree,
-        {"n_bins": 16, "noise": dpt.Laplace(), "loss": PLAN.loss, "sensitivity": PLAN.sensitivity},
+        {"n_bins": 16, "noise": dpt.Laplace(), "loss": PLAN.loss, "sensitivity": PLAN.sensitivity.levels[0]},
     ),
     "consistent_cdf": (theory.consistent_cdf, {"noisy": [1, 2, 3], "total": 3}),
     "cover": (theory.cover, {"tree": TREE, "start": 0, "stop": 3}),

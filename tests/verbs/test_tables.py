@@ -11,7 +11,6 @@ from hypothesis import given
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.privacy.loss import exact
-from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_random import rng
 from tests.strategies import domains_and_rows
@@ -85,10 +84,10 @@ def test_every_library_gives_the_same_table(visits, clinics):
 def test_shape_types_and_spending_follow_from_the_plan_alone(drawn, consistency, loss, neighbors, split):
     domain, rows = drawn
     plan = dpt.plan(domain, consistency=consistency, neighbors=neighbors, split=split, **loss)
-    sensitivity = count_sensitivity(neighbors=neighbors)
-    spent, budget = plan.noise.spent(plan.loss, sensitivity, plan.noise_scales), plan.noise.budget(plan.loss)
+    moves = plan.sensitivity
+    spent, budget = plan.noise.spent(plan.loss, moves, plan.noise_scales), plan.noise.budget(plan.loss)
     if "delta" in loss:
-        proven = plan.noise.delta(loss["epsilon"], plan.noise_scales, sensitivity)
+        proven = plan.noise.delta(loss["epsilon"], plan.noise_scales, moves)
         assert spent <= budget or proven <= loss["delta"]
     else:
         assert spent <= budget == exact(loss.get("rho", loss.get("epsilon")))

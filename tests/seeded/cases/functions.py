@@ -131,7 +131,7 @@ def trees_over_bins():
     d, plans = dpt.theory, {}
     for name, noise in NOISES.items():
         plan = dpt.plan(TREE, mechanism=noise, **APPROXIMATE)
-        best = d.best_tree(100, noise=noise, loss=plan.loss, sensitivity=plan.sensitivity)
+        best = d.best_tree(100, noise=noise, loss=plan.loss, sensitivity=plan.sensitivity.levels[0])
         plans[name] = [best.branching, best.shares, best.error]
     found = d.optimal_tree(100, height=3, budgets="optimal")
     return plans | {
