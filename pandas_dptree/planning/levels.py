@@ -116,9 +116,10 @@ def _search(
     by_level = all(level.all() == level.any() for level in orbits.known)
     if problem.variance.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
         return closed_form
-    if worst:  # the closed form is that of the sum; a level without a share would never get one
-        raised = np.where(unknown & (closed_form == 0), _SMALLEST_SHARE, closed_form)
-        closed_form = problem.normalise(raised[:, None])[:, 0]
+    if worst and np.ptp(costs[:, unknown]) > 0:
+        # Levels that were pooled for the sum may be needed, and would never get a share.
+        pooled = unknown & (closed_form == 0) & (np.cumsum(weights[::-1])[::-1] > 0)
+        closed_form = problem.normalise(np.where(pooled, _SMALLEST_SHARE, closed_form)[:, None])[:, 0]
     geometric = geometric_shares(tree, problem.variance.power, known=known)
     splits = np.stack([even, geometric, closed_form], axis=1)
     if least_squares and not problem.variance.is_linear:
