@@ -71,7 +71,8 @@ def uniform_lower_bound(
 def _moved(parts: FloatArray, forms: FloatArray, roots: FloatArray) -> FloatArray:
     """Move the parts of linear forms to their parts in the derivative of the sum of the roots."""
     mixed = parts @ forms
-    return parts * (forms @ np.divide(roots, mixed, out=np.zeros_like(roots), where=mixed > 0)) / roots.sum()
+    slopes = np.divide(roots, mixed, out=np.zeros_like(roots), where=mixed > 0)
+    return np.asarray(parts * (forms @ slopes) / roots.sum())
 
 
 def possible_moves(
@@ -99,7 +100,7 @@ def possible_moves(
             filled = _filled(held, kept)
             new = 0
             if neighbors == "replace":
-                new = kept if in_forest or single.all() else _room(level_sizes, held, kept)
+                new = kept if in_forest or single.all() else _free_rows(level_sizes, held, kept)
             for b in {0, new}:
                 moves.append(most * np.where(single, (kept - b) ** 2, filled + _filled(held, b)))
             if neighbors == "replace" and low < 0 < high:  # each row may stay, and change its value
@@ -124,7 +125,7 @@ def _spreads(level_sizes: Sequence[int], capacities: Sequence[int]) -> list[list
     return found
 
 
-def _room(level_sizes: Sequence[int], capacities: Sequence[int], rows: int) -> int:
+def _free_rows(level_sizes: Sequence[int], capacities: Sequence[int], rows: int) -> int:
     """Return how many of so many rows fit into other nodes of the first level that has several."""
     first = next(level for level, size in enumerate(level_sizes) if size > 1)
     return min(rows, (level_sizes[first] + rows // -capacities[first]) * capacities[first])

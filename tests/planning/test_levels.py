@@ -256,6 +256,14 @@ def test_optimal_is_never_worse_whatever_a_unit_can_move(
     assert value(shares) <= min(map(value, others)) * (1 + 1e-6)
 
 
+def test_a_level_without_rows_in_the_table_does_not_unbalance_the_patterns():
+    """Its least share is not at the expense of the root, which is balanced against both."""
+    tree = Tree.from_paths([[0, -1], [1, -1], [2, -1]])
+    moves = moves_of(tree, "replace", 3)
+    shares = optimal_shares(tree, Gaussian(), RHO, moves)
+    assert shares[0] == pytest.approx(1 / 3, rel=1e-6)
+
+
 def solved(tree, patterns, power, weights, worst, starts):
     """Minimise with SLSQP over the logarithms of precisions, limited by what each pattern charges."""
 
