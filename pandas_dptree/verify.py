@@ -1132,7 +1132,8 @@ def variances(part: dict[str, Any], laplace: bool, tree: Tree) -> tuple[list[lis
 def count_of(plan: dict[str, Any], quantity: Quantity) -> dict[str, Any] | None:
     """Return the plan of the count, of which a shifted sum shows `shift` times as much; None for others."""
     if plan["kind"] == "joint" and quantity.shown == "values" and quantity.part["quantity"]["shift"]:
-        return dict(plan["plans"])[plan["count"]]
+        count: dict[str, Any] = dict(plan["plans"])[plan["count"]]
+        return count
     return None
 
 

@@ -53,10 +53,9 @@ def records(n=600, seed=0):
 @each("loss", [GAUSSIAN, LAPLACE])
 def test_no_unit_of_a_tiny_world_costs_more_than_the_loss_and_one_costs_all_of_it(bounds, loss):
     asked = {f"x{place}": dpt.sum("v", bounds=each, granularity=1) for place, each in enumerate(bounds)}
+    options = {"split": {"total": 0.2, "a": 0.3, "b": 0.5}, "privacy_unit": "person", **loss}
     for k in (1, 2):
-        plan = dpt.plan_agg(
-            DOMAIN, {"n": "count", **asked}, **loss, privacy_unit="person", max_contributions=k
-        )
+        plan = dpt.plan_agg(DOMAIN, {"n": "count", **asked}, **options, max_contributions=k)
         assert any(each.quantity.shift for each in plan.plans.values())
         moved = [(each.quantity.low, each.quantity.high) for each in plan.plans.values()]
         scales = [each.unit_noise_scales for each in plan.plans.values()]
@@ -87,7 +86,7 @@ def test_the_gain_depends_on_the_bounds(bounds, expected, monkeypatch):
 
 def check_factors(bounds, loss, expected, monkeypatch):
     def errors(count):
-        plans = dpt.plan_agg(DOMAIN, sums_of(bounds, count), **loss).plans
+        plans = dpt.plan_agg(DOMAIN, sums_of(bounds, count), **loss, split="uniform").plans
         return np.array([plans[name].expected_error for name in ("x0", "count")[: 1 + count]])
 
     found = np.r_[errors(False), errors(True)]
@@ -171,7 +170,7 @@ def tree_rows(tree):
     return np.concatenate([np.stack(level, axis=1) for level in zip(*map(tree.roll_up, leaves), strict=True)])
 
 
-@each("consistency", ["linear", "none", "integer"])
+@each("consistency", ["linear", "none"])
 @each("loss", [{"rho": 0.5, "mechanism": "gaussian"}, {"epsilon": 2.0, "mechanism": "laplace"}])
 @each("known", [None, {"total": 600}])
 def test_errors_and_their_cumulants_are_those_of_the_differences_and_of_the_count(consistency, loss, known):
@@ -220,7 +219,7 @@ def test_observed_errors_are_those_of_the_table(consistency, loss):
         rows = table.dp.level(level)
         assert np.sqrt((rows["x"] ** 2).mean()) == pytest.approx(rows["x_std_error"].iloc[0], rel=0.05)
         assert (abs(rows["x"]) <= widths[level]).mean() == pytest.approx(0.9, abs=0.02)
-        expected = 500 * rows["std_error"].iloc[0] ** 2
+        expected = 500 * rows["n_std_error"].iloc[0] ** 2
         assert (rows["x"] * rows["n"]).mean() == pytest.approx(expected, rel=0.12)
 
 
@@ -277,8 +276,9 @@ def test_empty_cells_have_no_bias(consistency, fit):
 PERSONS = {"privacy_unit": "person", "max_contributions": 3, "max_per_leaf": 1}
 
 
-@each("consistency", ["linear", "nonnegative", "integer", "none"])
-@each("options", [{}, {"known": {"total": 600}}, PERSONS])
+@each("consistency, options", [
+    ("linear", {}), ("nonnegative", {"known": {"total": 600}}), ("integer", PERSONS), ("none", {}),
+])  # fmt: skip
 def test_without_noise_sums_counts_and_means_are_those_of_the_records(consistency, options):
     frame = records().assign(person=np.arange(600))
     asked = {"n": "count", "x": COST, "m": dpt.mean("cost", bounds=(0, 1000), granularity=1)}
@@ -354,9 +354,8 @@ def test_plans_are_read_again_and_only_with_their_count():
 
 
 @each("options", [
-    {"rho": 0.1}, {"epsilon": 1.0, "mechanism": "laplace"}, {"epsilon": 1.0, "delta": 1e-6},
-    {"rho": 0.1, "consistency": "none"}, {"rho": 0.1, "known": {"total": 600}, "confidence": 0.9},
-    {"rho": 0.1, "keep": ["measurements", "linear"]},
+    {"epsilon": 1.0, "mechanism": "laplace", "consistency": "none"},
+    {"rho": 0.1, "known": {"total": 600}, "confidence": 0.9, "keep": ["measurements", "linear"]},
 ])  # fmt: skip
 def test_the_verifier_passes_honest_tables_and_finds_other_errors(options, tmp_path):
     plan = dpt.plan_agg(DOMAIN, {"n": "count", "x": COST, "y": dpt.sum("cost", bounds=(-9, 30))}, **options)
