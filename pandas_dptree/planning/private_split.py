@@ -8,7 +8,7 @@ by the deepest level, because it decides how many records of a table have a key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.private_levels import LEVEL_NOISES, LevelNoise, PrivateMechanism
@@ -57,6 +57,7 @@ def best_noise(
     *,
     neighbors: Neighbors,
     max_contributions: int,
+    caps: Sequence[int | None] = (),
 ) -> tuple[LevelNoise, tuple[float, ...]]:
     """Find the noise and the shares with the smallest `deepest_found_from`.
 
@@ -72,14 +73,13 @@ def best_noise(
             "cannot be 'truncated_laplace' with a rho: this noise is planned by an epsilon and a delta.",
             hint="leave `mechanism` out for Gaussian noise, or pass an epsilon in place of the rho.",
         )
+    unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
     found: list[tuple[LevelNoise, tuple[float, ...]]] = []
     failure: ArgumentError | None = None
     for noise in possible:
         for shares in _candidates(noise, split, n_levels, n_public):
             try:
-                calibrated = noise.calibrate(
-                    loss, shares, n_public, neighbors=neighbors, max_contributions=max_contributions
-                )
+                calibrated = noise.calibrate(loss, shares, n_public, **unit)
             except ArgumentError as error:  # the loss is too small for this noise or these shares
                 failure = failure or error
                 continue

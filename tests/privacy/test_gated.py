@@ -18,6 +18,7 @@ from pandas_dptree.privacy import gated
 from pandas_dptree.privacy.composition import GaussianProfile, gaussian_delta
 from pandas_dptree.privacy.gated import exposure, gated_delta, gated_zcdp, worse_order
 from pandas_dptree.privacy.sensitivity import count_sensitivity
+from pandas_dptree.privacy.tree_sensitivity import uncounted_levels
 from tests.helpers_cases import each
 from tests.helpers_gated import (
     Node,
@@ -176,7 +177,7 @@ def test_new_nodes_to_50_digits(nodes):
     for epsilon in (0.001, 0.4, 1.0):
         with mpmath.workdps(50):
             exact = max(true_deltas(nodes, release, epsilon, mpmath.mpf))
-            bound = worse_order(epsilon, GaussianProfile([(4.0, 2)]), exposure(scale, 8, 2))
+            bound = worse_order(epsilon, GaussianProfile([(4.0, 2)]), exposure(scale, 8, 2, 2))
             assert exact <= bound <= exact * (1 + mpmath.mpf(10) ** -9)
             assert exact <= mpmath.mpf(claimed(release, 2, "add_remove", epsilon))
 
@@ -294,22 +295,24 @@ def test_wrong_proofs_are_found(defect, scales, thresholds, rows, epsilon):
 @each("scale", [0.4, 1.0, 2.5, 6.0, 90.0])
 def test_one_node_or_lone_rows_are_the_most_exposed_of_all_partitions(scale):
     for threshold, rows in [(6, 6), (12, 4), (20, 6)]:
-        bound = exposure(scale, threshold, rows)
+        bound = exposure(scale, threshold, rows, rows)
         with mpmath.workdps(50):
             exposed = {d: -mpmath.log1p(-exact_tail(scale, threshold - d)) for d in range(1, rows + 1)}
             most = max(sum(exposed[d] for d in part) for part in partitions(rows))
             assert most <= bound <= most * (1 + mpmath.mpf(0.05 if scale > 64 else 1e-9))
-    assert exposure(scale, 5, 0) == 0.0
+    assert exposure(scale, 5, 0, 1) == 0.0
 
 
 def test_all_ways_in_which_rows_can_lie_are_tried():
     scales, thresholds = np.array([2.0, 3.0, 2.5, 4.0]), (None, 9, None, 12)
-    units = {unit.staying: unit.exposure for unit in gated._units(scales, thresholds, 3)}
+    units = {
+        unit.staying: unit.exposure for unit in gated._units(scales, thresholds, uncounted_levels(4, 3), 3)
+    }
     assert set(units) == {
         (3, 3 - upper, 3 - upper, 3 - upper - lower) for upper in range(4) for lower in range(4 - upper)
     }
     for (_, above, _, below), exposed in units.items():
-        parts = exposure(3.0, 9, 3 - above), exposure(4.0, 12, above - below)
+        parts = exposure(3.0, 9, 3 - above, 3), exposure(4.0, 12, above - below, 3)
         assert exposed == pytest.approx(sum(parts), rel=1e-12) and exposed >= sum(parts)
 
 
@@ -443,7 +446,7 @@ def test_both_orders_of_neighbours_are_needed():
         ((0.6, 2.0), (None, 5), 0.5),
     ]:
         release = Release(scales, thresholds)
-        bound, new = claimed(release, 1, "add_remove", epsilon), exposure(scales[1], thresholds[1], 1)
+        bound, new = claimed(release, 1, "add_remove", epsilon), exposure(scales[1], thresholds[1], 1, 1)
         worst = largest_delta(release, 1, "add_remove", (0, MANY), epsilon)
         assert worst <= up(bound) and bound <= worst * (1 + 1e-6)
         profile = GaussianProfile([(scales[0], 1)])
@@ -455,7 +458,7 @@ def test_both_orders_of_neighbours_are_needed():
     bound, profile, new = (
         claimed(release, 1, "add_remove", 1.0),
         GaussianProfile([(4.0, 1)]),
-        exposure(4.0, 12, 1),
+        exposure(4.0, 12, 1, 1),
     )
     has_it = -math.expm1(-new) + math.exp(-new) * profile.delta(1.0 + new)
     assert bound == pytest.approx(has_it, rel=1e-6) and profile.delta(1.0 - new) < 0.999 * has_it
