@@ -95,7 +95,15 @@ from pandas_dptree.privacy.tree_sensitivity import (
     uncounted_sensitivity,
 )
 
-__all__ = ["exposure", "gated_delta", "gated_zcdp", "largest_exposure", "old_nodes", "worse_order"]
+__all__ = [
+    "bounded_together",
+    "exposure",
+    "gated_delta",
+    "gated_zcdp",
+    "largest_exposure",
+    "old_nodes",
+    "worse_order",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -140,10 +148,10 @@ def gated_delta(
             "epsilon", f"must be positive and finite, not {quote(epsilon)}.", hint="for example epsilon=0.5."
         )
     scales, levels = _checked(noise_scales, thresholds, neighbors, max_contributions, caps)
-    k, n_private = max_contributions, sum(threshold is not None for threshold in thresholds)
+    k = max_contributions
     precisions, simulation = _simulated(scales, levels, k, neighbors)
-    few = math.comb(k + n_private, n_private) <= _MANY_UNITS[neighbors]
-    if few:
+    together = bounded_together(k, sum(threshold is not None for threshold in thresholds), neighbors)
+    if not together:
         units = list(_units(scales, thresholds, levels, k))
         squares = [[float(level.squares(rows)) for rows in range(k + 1)] for level in levels]
         points = np.array([(each.exposure, _distance(each.staying, squares, precisions)) for each in units])
@@ -156,7 +164,7 @@ def gated_delta(
         simulation.delta(_shifted(epsilon, own[:, 0], other[:, 0]), own[:, 1] + other[:, 1]), own[:, 0]
     )
     order = np.argsort(-deltas)
-    if not few or (scales >= _EXACT_BELOW).all():
+    if together or (scales >= _EXACT_BELOW).all():
         return float(deltas[order[0]])
     nobody = _Unit((0,) * len(scales), 0.0)
     worst = 0.0
@@ -231,23 +239,33 @@ def largest_exposure(noise_scale: float, threshold: int, rows: int, level: Level
     return exposure(noise_scale, threshold, capacity, capacity) * (rows / capacity) * (1 + 2**-48)
 
 
+def bounded_together(rows: int, n_private: int, neighbors: Neighbors) -> bool:
+    """Whether so many rows on so many private levels lie in too many ways to be tried one by one."""
+    return math.comb(rows + n_private, n_private) > _MANY_UNITS[neighbors]
+
+
 def old_nodes(
-    scales: Sequence[float], levels: Sequence[LevelCapacities], sides: Sequence[Sequence[int]]
+    scales: Sequence[float],
+    levels: Sequence[LevelCapacities],
+    sides: Sequence[Sequence[int]],
+    *,
+    together: bool = False,
 ) -> GaussianProfile:
     """Return the profile of old nodes that hold so many rows of a unit on each level, in each data set.
 
-    Where it is not known how far the counts of a level move, or where many do, they are simulated.
+    Where it is not known how far the counts of a level move, or where many do, they are simulated, with the
+    linear bound of their squares if `together`.
     """
     known: list[tuple[float, int]] = []
     others: list[tuple[float, int, int]] = []
     for scale, level, rows in (each for side in sides for each in zip(scales, levels, side, strict=True)):
-        n_moves = -(-rows // level.capacity)
-        if n_moves <= 1 or scale < _SIMULATED_FROM:  # by Lemma 1, whatever the capacity
-            known.append((scale, rows))
-        elif level.capacity <= 2 and n_moves <= _MOST_MOVES:
+        n_moves, linear = -(-rows // level.capacity), level.capacity * rows
+        if n_moves <= 1 or (level.capacity <= 2 and n_moves <= _MOST_MOVES):
             known += [(scale, held) for held, number in level.fill(rows) for _ in range(number)]
+        elif scale < _SIMULATED_FROM:
+            known.append((scale, rows))  # by Lemma 1, whatever the capacity
         else:
-            others.append((scale, level.squares(rows), _most_moves(level, rows)))
+            others.append((scale, linear if together else level.squares(rows), _most_moves(level, rows)))
     return GaussianProfile(known, others)
 
 

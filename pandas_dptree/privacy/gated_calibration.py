@@ -17,6 +17,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.composition import GaussianProfile, largest_budget
 from pandas_dptree.privacy.conversions import zcdp_rho
 from pandas_dptree.privacy.gated import (
+    bounded_together,
     gated_delta,
     gated_zcdp,
     largest_exposure,
@@ -72,6 +73,7 @@ def gated_noise(
     unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
     moved = [level.l2_squared for level in uncounted_sensitivity(len(parts), **unit)]
     levels = uncounted_levels(len(parts), max_contributions, caps)
+    together = bounded_together(max_contributions, sum(private), neighbors)
     everything = [[max_contributions] * len(parts)] * (1 if neighbors == "add_remove" else 2)
 
     def scales_of(rho: float) -> list[float]:
@@ -81,7 +83,7 @@ def gated_noise(
         ]
 
     def delta_of(rho: float) -> float:
-        return old_nodes(scales_of(rho), levels, everything).delta(epsilon)
+        return old_nodes(scales_of(rho), levels, everything, together=together).delta(epsilon)
 
     largest = largest_budget(delta_of, delta, at_least=zcdp_rho(epsilon, delta))
     found = {}
@@ -180,14 +182,16 @@ def _extreme_thresholds(
     n, rows = len(noise_scales), max_contributions
     levels = uncounted_levels(n, rows, caps)
     stays = [] if neighbors == "add_remove" else [[rows] * n]  # in the other data set, nothing is new
-    if old_nodes(noise_scales, levels, [*stays, [rows] * n]).delta(epsilon) > delta:
+    together = bounded_together(rows, sum(private), neighbors)
+    if old_nodes(noise_scales, levels, [*stays, [rows] * n], together=together).delta(epsilon) > delta:
         return None
     thresholds: list[int | None] = []
     for place, (scale, level, is_private) in enumerate(zip(noise_scales, levels, private, strict=True)):
         most = 0.0
         if is_private:
             above = [rows] * place + [0] * (n - place)
-            most = _most_exposed(epsilon, delta, old_nodes(noise_scales, levels, [*stays, above]))
+            profile = old_nodes(noise_scales, levels, [*stays, above], together=together)
+            most = _most_exposed(epsilon, delta, profile)
             if not most > 0:
                 return None
         thresholds.append(_threshold(scale, rows, level, most) if is_private else None)
