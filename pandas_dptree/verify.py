@@ -16,11 +16,12 @@ import math
 import re
 import struct
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import cache
-from itertools import product
+from itertools import compress, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -271,12 +272,13 @@ COMMON: dict[str, Rule] = {
     "max_per_leaf": whole(1),
     "max_per_node": lambda value: isinstance(value, dict) and many(whole(1), 1)([*value.values()]),
 }
-OPTIONAL = {"keep_linear", "max_per_leaf", "max_per_node"}
+OPTIONAL = {"keep_linear", "in_forest", "max_per_leaf", "max_per_node"}
 PART: dict[str, Rule] = {
     "consistency": one_of("none", "linear", "nonnegative", "integer"),
     "fit": text,
     "confidence": either(NULL, lambda value: number(value) and 0 < value < 1),
-    "keep_measurements": one_of(True, False), "keep_linear": one_of(True), "quantity": named(QUANTITY),
+    "keep_measurements": one_of(True, False), "keep_linear": one_of(True), "in_forest": one_of(True),
+    "quantity": named(QUANTITY),
     "known": named({"exact": FACTS, "at_least": FACTS}),
     "split": one_of("optimal", "uniform", "geometric", "given"),
     "objective": one_of("levels", "cells", "worst"),
@@ -323,6 +325,8 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
             found.append(f"{where} adds up a column, but states known counts")
     if not found and plan["max_contributions"] != max(part["max_contributions"] for _, part in parts):
         found.append("max_contributions is not the largest of the plans")
+    if not found and not plan.get("max_per_node", {}).keys() <= set(plan["levels"][1:-1]):
+        found.append("max_per_node names the first or the last level, or none of the plan")
     figures = f"{plan['kind']}, version 3, all keys and types"
     return report.check("format", not found, "; ".join(found) or figures)
 
@@ -339,16 +343,27 @@ def faults_of_names(plan: dict[str, Any]) -> Iterator[str]:
         yield "`count` does not name a count of records"
 
 
+class Move(NamedTuple):
+    """How far one unit can move the values of a level."""
+
+    l1: int
+    l2: int  # squared
+    linf: int
+
+
 class Quantity(NamedTuple):
-    """One column of counts, sums or means: its own plan, and how much one unit can change a level."""
+    """One column of counts, sums or means: its own plan, and how far one unit can move it.
+
+    Any two neighbours keep to one of the patterns, each with a move for every level that is measured; or, if
+    `between`, to what lies between two consecutive ones.
+    """
 
     name: str
     part: dict[str, Any]
     shown: str  # "values", "means" or "nothing"
-    l1: int
-    l2: int  # squared
-    linf: int
     moved: int  # the number of nodes of a level that one unit can change
+    patterns: Sequence[Sequence[Move]] = ()
+    between: bool = False
 
     @property
     def unit(self) -> Fraction:
@@ -367,7 +382,7 @@ class Quantity(NamedTuple):
 
 
 def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
-    """List the quantities of a plan with their sensitivities."""
+    """List the quantities of a plan, which `moving` completes."""
     if plan["kind"] == "additive":
         column = plan["quantity"]["column"]
         named = [("count" if column is None else str(column), plan, "values")]
@@ -379,13 +394,8 @@ def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
         ]
     found = []
     for name, part, shown in named:
-        low, high = part["quantity"]["low"], part["quantity"]["high"]
-        k, most = part["max_contributions"], max(abs(low), abs(high))
-        if plan["neighbors"] == "add_remove":
-            found.append(Quantity(name, part, shown, k * most, (k * most) ** 2, k * most, k))
-        else:
-            l2 = k**2 * max((high - low) ** 2, 2 * most**2)
-            found.append(Quantity(name, part, shown, 2 * k * most, l2, k * max(high - low, most), 2 * k))
+        moved = part["max_contributions"] * (1 if plan["neighbors"] == "add_remove" else 2)
+        found.append(Quantity(name, part, shown, moved))
     return found
 
 
@@ -475,6 +485,124 @@ def line(row: int) -> str:
     return f"line {row + 2}"
 
 
+# Privacy: how far one unit can move all levels --------------------------------------------------------------
+
+Nodes = Sequence[tuple[int, int]]  # numbers of rows, the largest first, and how many nodes have so many
+
+
+def moving(quantity: Quantity, plan: dict[str, Any], tree: Tree) -> Quantity:
+    """Return a quantity with its patterns: one for each number of rows that may replace those of a unit."""
+    part, replace = quantity.part, plan["neighbors"] == "replace"
+    k, low, high = part["max_contributions"], part["quantity"]["low"], part["quantity"]["high"]
+    trees, most = 2 * k if "in_forest" in part else 1, capacities(plan, k, tree)
+    levels: list[Nodes] = []
+    for held, known in zip(most, part["known"]["exact"], strict=True):
+        public = dict(known)
+        numbers = Counter(rows for place, rows in enumerate(held) if place not in public)
+        levels.append([(rows, n * trees) for rows, n in sorted(numbers.items(), reverse=True)])
+    k, m, steps = min(k, most[0][0] * trees), max(abs(low), abs(high)), []
+    if not replace:
+        patterns = [[move_of(fill(nodes, k), m) for nodes in levels]]
+    elif low < 0 < high:
+        patterns = [[both_signs(nodes, k, low, high) for nodes in levels]]
+    else:
+        steps = steps_of(k, capped=any(rows < k for nodes in levels for rows, _ in nodes))
+        single = [len(held) * trees == 1 for held in most]  # all rows share its node, even if it is public
+        patterns = [
+            [replaced(*level, k, *step, m) for level in zip(levels, single, strict=True)] for step in steps
+        ]
+    between = (m, len(steps)) != (1, k + 1) and all(fewer == more for fewer, more in steps)
+    measured = [scale is not None for (scale,) in part["noise_scales"]]
+    patterns = [list(compress(pattern, measured)) for pattern in patterns]
+    return quantity._replace(patterns=patterns, between=between and len(patterns) > 1)
+
+
+def capacities(plan: dict[str, Any], k: int, tree: Tree) -> list[list[int]]:
+    """Return the most rows of a unit in each node: its cap, and what its children and its parent can hold."""
+    caps = [plan.get("max_per_node", {}).get(name, k) for name in plan["levels"]]
+    caps[-1] = plan.get("max_per_leaf", k)
+    most = [[min(k, caps[-1])] * len(tree.rows[-1])]
+    for level in reversed(range(len(caps) - 1)):
+        most.insert(0, [min(k, caps[level], held) for held in tree.sums(level + 1, most[0])])
+    for level, parents in enumerate(tree.parents[1:], 1):
+        most[level] = [min(own, most[level - 1][p]) for own, p in zip(most[level], parents, strict=True)]
+    return most
+
+
+def fill(nodes: Nodes, k: int) -> Nodes:
+    """Put k rows into nodes that can hold so many, as many as fit into the largest first."""
+    filled = []
+    for rows, n in nodes:
+        full = min(n, k // rows)
+        k -= full * rows
+        filled += [(rows, full), (k, int(full < n))]
+        k = k if full == n else 0
+    return [(rows, n) for rows, n in filled if rows and n]
+
+
+def move_of(nodes: Nodes, m: int) -> Move:
+    """Return the move of a level in which each row of these nodes adds or takes m units."""
+    l1, l2 = (sum((m * rows) ** power * n for rows, n in nodes) for power in (1, 2))
+    return Move(l1, l2, m * max((rows for rows, _ in nodes), default=0))
+
+
+def replaced(nodes: Nodes, single: bool, k: int, fewer: int, more: int, m: int) -> Move:
+    """Return the move of a level if `fewer` to `more` rows replace k: of one sign, so that they cancel."""
+    if single:
+        return move_of(fill(nodes, k - fewer), m)
+    left, both = sum(n for _, n in nodes), []
+    for rows, n in sorted([*fill(nodes, k), *fill(nodes, more)], reverse=True):
+        both.append((rows, min(n, left)))
+        left -= both[-1][1]
+    return move_of([each for each in both if each[1]], m)
+
+
+def both_signs(nodes: Nodes, k: int, low: int, high: int) -> Move:
+    """Return the move of a level if rows that add up to low < 0 < high units are replaced.
+
+    A node of c rows before and d after moves by at most m max(c, d) + a min(c, d), with the ends a <= m. So
+    the 2-norm is at most that of c and d times sqrt(2) m + (2 - sqrt(2)) a; and k times that of one row.
+    """
+    (a, m), n = sorted((-low, high)), sum(n for _, n in nodes)
+    l1, s, most = move_of(fill(nodes, k), 1)
+    most *= high - low
+    root = 32 * (s * a * (m - a)) ** 2
+    l2 = s * (2 * m**2 - 4 * m * a + 6 * a**2) + (math.isqrt(root - 1) + 1 if root else 0)
+    return Move(
+        min(2 * m * l1, n * most), min(l2, k**2 * max((high - low) ** 2, 2 * m**2), n * most**2), most
+    )
+
+
+def steps_of(k: int, *, capped: bool) -> list[tuple[int, int]]:
+    """Return the first and the last number of new rows of each pattern: each number, up to 32.
+
+    Costs are convex in the rows that one node takes: without caps the first and the last number suffice. With
+    caps and many rows each of 32 patterns covers a range of numbers.
+    """
+    if k <= 32 or not capped:
+        return [(b, b) for b in (range(k + 1) if k <= 32 else (0, k))]
+    return [(0, 0), *pairwise(k * step // 32 for step in range(33)), (k, k)]
+
+
+def cover(patterns: Sequence[Sequence[Move]]) -> list[Move]:
+    """Return the pattern in which each level moves as far as in any of some patterns."""
+    return [Move(*map(max, zip(*moves, strict=True))) for moves in zip(*patterns, strict=True)]
+
+
+def covered(quantity: Quantity) -> list[Sequence[Move]]:
+    """Return at most 8 patterns, to one of which any two neighbours keep."""
+    patterns = list(quantity.patterns)
+    if quantity.between:
+        patterns = [cover(pair) for pair in pairwise(patterns)]
+    if len(patterns) <= 8:
+        return patterns
+    size = math.ceil((len(patterns) - 2) / 6)
+    middle = [
+        cover(patterns[i : min(i + size, len(patterns) - 1)]) for i in range(1, len(patterns) - 1, size)
+    ]
+    return [patterns[0], *middle, patterns[-1]]
+
+
 # Privacy: exact budgets -------------------------------------------------------------------------------------
 
 
@@ -483,11 +611,18 @@ def exact(stated: float) -> Fraction:
     return min(Fraction(stated), Fraction(repr(stated)))
 
 
-def cost(quantity: Quantity, laplace_epsilon: bool, scale: float) -> Fraction:
-    """Return what noise of a scale costs: an epsilon of L1/b, or a rho of L2**2/2b**2."""
-    if laplace_epsilon:
-        return Fraction(quantity.l1) / Fraction(scale)
-    return Fraction(quantity.l2) / (2 * Fraction(scale) ** 2)
+def cost(move: Move, laplace_epsilon: bool) -> Fraction:
+    """Return what noise of scale 1 costs a level: an epsilon of L1, or a rho of L2**2/2."""
+    return Fraction(move.l1) if laplace_epsilon else Fraction(move.l2, 2)
+
+
+def spent(quantity: Quantity, laplace_epsilon: bool) -> Fraction:
+    """Return what the noise of all levels costs in the worst pattern, in proportion to 1/b or 1/b**2."""
+    weights = [1 / Fraction(scale) ** (1 if laplace_epsilon else 2) for scale in quantity.scales]
+    return max(
+        sum((cost(move, laplace_epsilon) * w for move, w in zip(pattern, weights, strict=True)), Fraction(0))
+        for pattern in quantity.patterns
+    )
 
 
 # Privacy: the delta of a composition ------------------------------------------------------------------------
@@ -526,24 +661,30 @@ def decimal(value: Fraction | float) -> Decimal:
     return Decimal(Fraction(value).numerator) / Decimal(Fraction(value).denominator)
 
 
-def laplace_moves(quantity: Quantity) -> list[list[int]]:
-    """Return moves of single nodes, each of which dominates every move of a level with Laplace noise.
+def laplace_moves(pattern: Sequence[Move]) -> list[list[list[int]]]:
+    """Return moves of the nodes of each level, all of which dominate the pattern with Laplace noise.
 
     One node takes all of L1, or each node as much as it can, until L1 is used up.
     """
-    l1, most = quantity.l1, quantity.linf
-    alone, spread = [l1], [min(most, l1 - taken) for taken in range(0, l1, most)]
+    alone = [[move.l1] for move in pattern]
+    spread = [
+        [min(each.linf, each.l1 - taken) for taken in range(0, each.l1, each.linf)]
+        if each.l1 < 64 * each.linf
+        else [each.l1]
+        for each in pattern
+    ]
     return [alone] if spread == alone else [alone, spread]
 
 
-def worst_moves(l1: int, l2: int) -> list[int]:
+def worst_moves(move: Move) -> list[int]:
     """Return moves that dominate every move of a level with Gaussian noise; none if they are not known.
 
-    One node can take it all if L1 = L2. Under replace, two nodes take half of it each if that is 1 or 2.
+    One node can take it all if L1 = L2, and n nodes take 1 or 2 each if these exhaust both norms.
     """
-    if l1**2 == l2:
-        return [l1]
-    return [l1 // 2] * 2 if l1**2 == 2 * l2 and l1 in (2, 4) else []
+    n, rest = divmod(move.l1**2, move.l2)
+    each = move.l2 // move.l1
+    exhausted = not rest and n * each == move.l1
+    return [each] * n if exhausted and (n == 1 or move.linf <= each <= 2) else []
 
 
 def laplace_loss(scale: float, move: int) -> Loss:
@@ -572,23 +713,44 @@ def gaussian_loss(scale: float, move: int) -> Loss:
     return [(move * (move + 2 * x) / two_variances, mass / total) for x, mass in masses.items()]
 
 
-def simulate(pairs: Sequence[tuple[Decimal, int]], moved: int, width: Decimal) -> Continuous | None:
-    """Split each noise, a variance and its squared L2 sensitivity, into continuous noise and a kernel.
+Noise = tuple[Sequence[Decimal], Sequence[Sequence[int]]]  # variances of levels, and squared moves by pattern
+
+
+def noise_of(scales: Sequence[float], patterns: Sequence[Sequence[Move]]) -> Noise:
+    """Return the noise of a quantity."""
+    return [Decimal(scale) ** 2 for scale in scales], [[move.l2 for move in each] for each in patterns]
+
+
+def distance(noise: Sequence[Noise]) -> Decimal:
+    """Return the largest distance in standard deviations, with each quantity in its worst pattern."""
+    total = Decimal(0)
+    for variances, patterns in noise:
+        weights = [1 / v for v in variances]
+        total += max(
+            sum((l2 * w for l2, w in zip(each, weights, strict=True)), Decimal(0)) for each in patterns
+        )
+    return total.sqrt()
+
+
+def simulate(noise: Sequence[Noise], moved: int, width: Decimal) -> Continuous | None:
+    """Split each noise into continuous noise and a kernel.
 
     Every variance t2 of the kernel is valid. This choice balances how much noise the kernels take away with
     the factors of the probabilities that they cost.
     """
     pi2 = PI**2
-    distance = upper = ratio = Decimal(0)
-    for v, l2 in pairs:
-        t2 = max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2)
-        if t2 > v * 9 / 10:  # little would be left
-            return None
-        t, u = theta(2 * pi2 * t2), theta(2 * pi2 * t2 * (2 - t2 / v))
-        upper -= moved * (1 - u).ln()
-        ratio += moved * ((1 + u + t**2 / (1 - t)) / (1 - u)).ln()
-        distance += l2 / (v - t2)
-    return Continuous(distance.sqrt(), upper, ratio)
+    upper = ratio = Decimal(0)
+    left: list[Noise] = []
+    for variances, patterns in noise:
+        kernels = [max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2) for v in variances]
+        left.append(([v - t2 for v, t2 in zip(variances, kernels, strict=True)], patterns))
+        for v, t2 in zip(variances, kernels, strict=True):
+            if t2 > v * 9 / 10:  # little would be left
+                return None
+            t, u = theta(2 * pi2 * t2), theta(2 * pi2 * t2 * (2 - t2 / v))
+            upper -= moved * (1 - u).ln()
+            ratio += moved * ((1 + u + t**2 / (1 - t)) / (1 - u)).ln()
+    return Continuous(distance(left), upper, ratio)
 
 
 def theta(exponent: Decimal) -> Decimal:
@@ -681,36 +843,57 @@ def convolve(a: list[int], b: list[int]) -> list[int]:
     return [-(-int(digits[i : i + SLOT]) // 10**DIGITS) for i in range(0, SLOT * length, SLOT)]
 
 
-def level_delta(
-    quantity: Quantity, laplace: bool, epsilon: Fraction, scales: Sequence[float], fineness: float
+def quantity_delta(
+    quantity: Quantity, laplace: bool, epsilon: Fraction, shrink: float, fineness: float, limit: Decimal
 ) -> Decimal:
-    """Return a delta of noise that is the same on all nodes of a level.
+    """Return a delta of noise that is the same on all nodes of a level, with all scales times `shrink`.
 
-    `fineness` is the step of the grid, relative to the standard deviation of one of the losses.
+    It is no closer than needed to be within the limit. `fineness` is the step of the grid, relative to the
+    standard deviation of one of the losses.
     """
-    if laplace:
-        return min(laplace_delta(moves, epsilon, scales, fineness) for moves in laplace_moves(quantity))
-    moves = worst_moves(quantity.l1, quantity.l2)
-    exact = [scale for scale in scales if scale < 16 and moves]
-    losses = [gaussian_loss(scale, move) for scale in exact for move in moves]
-    width = (quantity.l2 * sum((1 / Decimal(scale) ** 2 for scale in scales), Decimal(0))).sqrt()
-    rest = [(Decimal(scale) ** 2, quantity.l2) for scale in scales if scale not in exact]
-    simulated = simulate(rest, len(moves) or quantity.moved, width)
+    scales, delta = (
+        [scale * shrink for scale in quantity.scales],
+        laplace_delta if laplace else gaussian_delta,
+    )
+    simulated = Decimal(1)
+    if not laplace and len(quantity.patterns) > 1:
+        simulated = joint_delta([quantity], epsilon, shrink)
+        if simulated <= limit or min(scales) >= 16:
+            return simulated
+    moved = [pattern for pattern in covered(quantity) if any(move.l1 for move in pattern)]
+    return min(simulated, max(delta(pattern, epsilon, scales, fineness) for pattern in moved))
+
+
+def gaussian_delta(
+    pattern: Sequence[Move], epsilon: Fraction, scales: Sequence[float], fineness: float
+) -> Decimal:
+    """Return a delta of Gaussian noise if the levels move in one pattern."""
+    levels = [
+        (scale, move, worst_moves(move)) for scale, move in zip(scales, pattern, strict=True) if move.l1
+    ]
+    losses = [gaussian_loss(scale, each) for scale, _, worst in levels if scale < 16 for each in worst]
+    rest = [(scale, move) for scale, move, worst in levels if scale >= 16 or not worst]
+    width = distance([noise_of(scales, [pattern])])
+    nodes = max(len(worst) or min(move.l1, move.l2) for _, move, worst in levels)
+    smooth = noise_of([scale for scale, _ in rest], [[move for _, move in rest]])
+    simulated = simulate([smooth], nodes, width)
     if simulated is None:
         return Decimal(1)
-    step = step_of(losses, width, fineness)
-    return composed_delta(epsilon, losses, simulated, step, CUT * len(losses))
+    return composed_delta(epsilon, losses, simulated, step_of(losses, width, fineness), CUT * len(losses))
 
 
 def laplace_delta(
-    moves: Sequence[int], epsilon: Fraction, scales: Sequence[float], fineness: float
+    pattern: Sequence[Move], epsilon: Fraction, scales: Sequence[float], fineness: float
 ) -> Decimal:
-    """Return a delta of Laplace noise if on each level nodes move by these whole numbers."""
-    losses = [laplace_loss(scale, move) for scale in scales for move in moves]
-    width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
-    simulated = simulate([], 0, width)
-    step = step_of(losses, width, fineness)
-    return Decimal(1) if simulated is None else composed_delta(epsilon, losses, simulated, step, Decimal(0))
+    """Return a delta of Laplace noise if the levels move in one pattern."""
+    found = [Decimal(1)]
+    for moves in laplace_moves(pattern):
+        pairs = [(b, move) for b, own in zip(scales, moves, strict=True) for move in own if move]
+        losses = [laplace_loss(b, move) for b, move in pairs]
+        width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
+        none = Continuous(Decimal(0), Decimal(0), Decimal(0))
+        found.append(composed_delta(epsilon, losses, none, step_of(losses, width, fineness), Decimal(0)))
+    return min(found)
 
 
 def step_of(losses: Sequence[Loss], width: Decimal, fineness: float) -> Decimal:
@@ -720,9 +903,9 @@ def step_of(losses: Sequence[Loss], width: Decimal, fineness: float) -> Decimal:
 
 def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float) -> Decimal:
     """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
-    pairs = [(Decimal(scale * shrink) ** 2, each.l2) for each in quantities for scale in each.scales]
-    width = sum((l2 / v for v, l2 in pairs), Decimal(0)).sqrt()
-    simulated = simulate(pairs, max(each.moved for each in quantities), width)
+    noise = [noise_of([scale * shrink for scale in each.scales], each.patterns) for each in quantities]
+    width = distance(noise)
+    simulated = simulate(noise, max(each.moved for each in quantities), width)
     return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
 
 
@@ -730,37 +913,36 @@ def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float
 
 
 def check_budget(
-    quantity: Quantity, loss: dict[str, float], laplace: bool, tree: Tree | None, report: Report
+    quantity: Quantity, loss: dict[str, float], laplace: bool, tree: Tree, report: Report
 ) -> None:
     """Check that the noise scales of a quantity keep to its loss, and are not larger than that requires."""
     what, scales = f"budget of {quantity.name!r}", quantity.scales
     if not scales:
-        public = tree is not None and len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
+        public = len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
         report.check(what, public, f"nothing is measured, {'all' if public else 'not all'} leaves are known")
         return
     if not laplace and loss.get("delta") == 0:
         report.check(what, False, "Gaussian noise does not keep to an epsilon without a delta")
         return
     pure = laplace and "epsilon" in loss
-    spent = sum((cost(quantity, pure, scale) for scale in scales), Fraction(0))
+    used = spent(quantity, pure)
     unused = f"noise of {quantity.name!r} is not larger than loss, max_contributions and neighbors require"
     if not loss.get("delta"):
         name = "epsilon" if pure else "rho"
         stated = exact(loss[name])
-        report.check(what, spent <= stated, f"{name} {float(spent):.12g} of {float(stated):.12g}")
-        all_used = spent >= stated * (1 - Fraction(1, 10**6))
-        figures = f"{float(spent / stated):.6%} of {name} are spent"
+        report.check(what, used <= stated, f"{name} {float(used):.12g} of {float(stated):.12g}")
+        all_used = used >= stated * (1 - Fraction(1, 10**6))
+        figures = f"{float(used / stated):.6%} of {name} are spent"
     else:
         epsilon, delta = exact(loss["epsilon"]), decimal(exact(loss["delta"]))
 
         def bound(shrink: float, fineness: float) -> tuple[Decimal, str]:
             """Return a delta for the scales times `shrink`: by the simple bound if it suffices."""
-            times = spent / Fraction(shrink) ** (1 if pure else 2)
+            times = used / Fraction(shrink) ** (1 if pure else 2)
             simple = Decimal(times > epsilon) if pure else concentrated_delta(times, epsilon)
             if simple <= delta:
                 return simple, "sum of epsilons" if pure else "concentrated privacy"
-            smaller = [scale * shrink for scale in scales]
-            return level_delta(quantity, laplace, epsilon, smaller, fineness), "composition"
+            return quantity_delta(quantity, laplace, epsilon, shrink, fineness, delta), "composition"
 
         most, how = bound(1.0, 0.0175)
         figures = f"delta {float(most):.8g} of {float(delta):.8g} at epsilon {loss['epsilon']} ({how})"
@@ -807,7 +989,7 @@ def check_joint_budget(
         report.check("all of the budget is used", less > delta, figures)
 
 
-def check_shares(quantity: Quantity, power: int, report: Report) -> None:
+def check_shares(quantity: Quantity, pure: bool, report: Report) -> None:
     """Check that the levels' shares add up to one, and that the noise follows from them."""
     what = f"shares of {quantity.name!r}"
     shares, scales = quantity.part["shares"], quantity.part["noise_scales"]
@@ -816,14 +998,21 @@ def check_shares(quantity: Quantity, power: int, report: Report) -> None:
         return
     total = math.fsum(share for (share,) in shares)
     report.check(what, abs(total - 1) <= 1e-6, f"they sum to {total:.12g}")
-    agree, products = True, []
-    for (share,), (scale,) in zip(shares, scales, strict=True):
-        agree &= (share > 0) == (scale is not None)
-        if share > 0 and scale is not None and scale > SMALLEST:
-            products.append(scale**power * share)
-    ratio = max(products) / min(products) - 1 if products else 0.0
-    figures = f"scale**{power} * share within {ratio:.2g}"
-    report.check(f"noise of {quantity.name!r} follows its shares", agree and ratio <= 1e-9, figures)
+    agree = all((share > 0) == (scale is not None) for (share,), (scale,) in zip(shares, scales, strict=True))
+    if not agree:
+        report.check(f"noise of {quantity.name!r} follows its shares", agree, "other levels are measured")
+        return
+    measured = zip(
+        quantity.scales, cover(quantity.patterns), [each for (each,) in shares if each], strict=True
+    )
+    products = [
+        Fraction(scale) ** (1 if pure else 2) * Fraction(share) / cost(move, pure)
+        for scale, move, share in measured
+        if scale > SMALLEST
+    ]
+    ratio = float(max(products) / min(products) - 1) if products else 0.0
+    figures = f"they are within {ratio:.2g} of what its levels cost"
+    report.check(f"noise of {quantity.name!r} follows its shares", ratio <= 1e-9, figures)
 
 
 # The table: values ------------------------------------------------------------------------------------------
@@ -1057,15 +1246,15 @@ def verify(
     tree = check_rows(plan, rows, report) if fitting else None
     if tree is None:
         why = "columns or rows are not as planned: was the table filtered, sorted, renamed?"
-        report.skip("values and errors", why)
-    for each in quantities:
+        report.skip("budget, values and errors", why)
+        return
+    for place, each in enumerate(quantities):
         own = plan["loss"] if plan["kind"] == "additive" else each.part["loss"]
-        if tree is not None and not fits(each, tree, report):
-            continue
+        if not fits(each, tree, report):
+            return
+        each = quantities[place] = moving(each, plan, tree)
         check_budget(each, own, laplace, tree, report)
-        check_shares(each, 1 if laplace and "epsilon" in own else 2, report)
-        if tree is None:
-            continue
+        check_shares(each, laplace and "epsilon" in own, report)
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         if each.shown != "nothing" and each.part["keep_measurements"]:
             check_noise_scales(each, columns, tree, report)

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import dataclasses
 import hashlib
 import io
 import json
@@ -18,7 +19,9 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree import verify
 from pandas_dptree.cli.commands import main
+from pandas_dptree.planning import capacities
 from pandas_dptree.privacy import loss as loss_module
+from pandas_dptree.privacy import tree_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_verify import BY, PLACES, checked, edited, released, rows_of, signed
 
@@ -60,6 +63,8 @@ def random_plan(seed):
         "neighbors": choose.choice(["add_remove", "replace"]),
         "privacy_unit": "person",
         "max_contributions": choose.randint(1, 5),
+        "max_per_leaf": choose.choice([None, None, 1, 2]),
+        "max_per_node": choose.choice([None, None, {"region": 2}, {"region": 3, "district": 2}]),
         "mechanism": choose.choice(["auto", "laplace"] if pure else ["auto", "laplace", "gaussian"]),
         "split": choose.choice(["optimal", "uniform", "geometric", by_level]),
         "consistency": choose.choice(["none", "linear", "nonnegative", "integer"]),
@@ -208,6 +213,53 @@ def test_the_relation_fails_in_both_directions(tmp_path):
         assert checked(tmp_path, stored, rows)[0] == 0
         code, printed = checked(tmp_path, edited(stored, "neighbors", value="add_remove"), rows)
         assert code == 1 and "not larger than" in printed
+
+
+CAPPED = {"privacy_unit": "person", "max_contributions": 4, "max_per_leaf": 1, "max_per_node": {"region": 3}}
+
+
+@each("neighbors", ["add_remove", "replace"])
+@each("loss", [LOSSES[1], LOSSES[2] | {"mechanism": "gaussian"}])
+def test_forged_caps_fail(tmp_path, neighbors, loss):
+    domain = dpt.Domain.from_frame(PLACES, by=BY)
+    stored, rows = released(dpt.plan(domain, neighbors=neighbors, split="uniform", **CAPPED, **loss))
+    assert checked(tmp_path, stored, rows)[0] == 0
+    forged = {
+        "no cap of leaves": {key: value for key, value in stored.items() if key != "max_per_leaf"},
+        "no caps": {key: value for key, value in stored.items() if not key.startswith("max_per")},
+        "another cap of leaves": stored | {"max_per_leaf": 2},
+        "no rows in a leaf": stored | {"max_per_leaf": 0},
+        "a lower cap of a node": stored | {"max_per_node": {"region": 1}},
+        "a cap of the root": stored | {"max_per_node": {"region": 3, "total": 3}},
+        "a cap of leaves twice": stored | {"max_per_node": {"region": 3, "site": 1}},
+        "a cap of no level": stored | {"max_per_node": {"region": 3, "x": 2}},
+        "no caps at all": stored | {"max_per_node": {}},
+    }
+    for level in range(4 * ("rho" in loss)):  # less noise on one level, more on another
+        for other in {0, 3} - {level}:
+            scales = copy.deepcopy(stored["noise_scales"])
+            scales[level][0], scales[other][0] = scales[level][0] / 1.3, scales[other][0] * 1.3
+            forged[f"level {level} for {other}"] = stored | {"noise_scales": scales}
+    missed = [what for what, plan in forged.items() if checked(tmp_path, signed(plan), rows)[0] != 1]
+    assert missed == []
+
+
+@each(("chosen", "heavy"), [(slice(0, 1), "site"), (slice(-1, None), "total"), (slice(1, None), "total")])
+@each("loss", [LOSSES[0], LOSSES[1]])
+def test_noise_for_some_of_the_patterns_fails(tmp_path, monkeypatch, chosen, heavy, loss):
+    """As if a unit whose rows are replaced only left, or only moved, or left one row at least."""
+    every = tree_sensitivity.tree_sensitivity
+
+    def some(*arguments, **options):
+        moves = every(*arguments, **options)
+        return dataclasses.replace(moves, patterns=moves.patterns[chosen])
+
+    split = {"total": 0.05, "site": 0.05, heavy: 0.95}
+    options = {"neighbors": "replace", "privacy_unit": "person", "max_contributions": 2}
+    monkeypatch.setattr(capacities, "tree_sensitivity", some)
+    stored, rows = released(dpt.plan(dpt.Domain.from_frame(PLACES, by=BY), split=split, **options, **loss))
+    code, printed = checked(tmp_path, stored, rows)
+    assert code == 1 and "FAIL        budget of 'count'" in printed
 
 
 def test_a_digest_that_was_not_recomputed_fails(tmp_path, release):

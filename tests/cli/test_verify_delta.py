@@ -29,8 +29,18 @@ def quantity(neighbors="add_remove", k=1, low=1, high=1):
     """Counts or sums; and the package's sensitivity of the same."""
     sensitivity = sum_sensitivity(low, high, neighbors=neighbors, max_contributions=k)
     moved = k if neighbors == "add_remove" else 2 * k
-    norms = (sensitivity.l1, sensitivity.l2_squared, sensitivity.linf)
-    return verify.Quantity("c", {}, "values", *norms, moved), sensitivity
+    norms = verify.Move(sensitivity.l1, sensitivity.l2_squared, sensitivity.linf)
+    return with_scales(verify.Quantity("c", {}, "values", moved, [[norms]]), [1.0]), sensitivity
+
+
+def with_scales(own, scales):
+    """The quantity on as many levels, which all move alike, with this noise."""
+    patterns = [pattern[:1] * len(scales) for pattern in own.patterns]
+    return own._replace(part={"noise_scales": [[scale] for scale in scales]}, patterns=patterns)
+
+
+def delta_of(own, laplace, epsilon, scales):
+    return verify.quantity_delta(with_scales(own, scales), laplace, epsilon, 1.0, FINE, Decimal(0))
 
 
 def outcomes(noise, scale, moves):
@@ -93,7 +103,7 @@ def is_that_of_all_outcomes(noise, neighbors, k, worst, scales):
     epsilon = whole * (0.6 if noise == "laplace" else 0.8)
     own, _ = quantity(neighbors, k)
     with mpmath.workdps(50):
-        bound = mpmath.mpf(str(verify.level_delta(own, noise == "laplace", epsilon, scales, FINE)))
+        bound = mpmath.mpf(str(delta_of(own, noise == "laplace", epsilon, scales)))
         exact = enumerated_delta(noise, epsilon, scales, [worst] * 2)
         assert exact > 0
         assert exact * (1 - mpmath.mpf("1e-15")) <= bound <= exact * (1 + mpmath.mpf("1e-4"))
@@ -113,7 +123,7 @@ def test_the_grid_is_an_upper_bound_and_close():
         values = np.add.outer(values, [float(value) for value, _ in loss]).ravel()
         masses = np.multiply.outer(masses, [float(mass) for _, mass in loss]).ravel()
     exact = masses @ np.maximum(-np.expm1(epsilon - values), 0)
-    assert 1 - 1e-12 < float(verify.level_delta(own, False, epsilon, scales, FINE)) / exact < 1 + 1e-3
+    assert 1 - 1e-12 < float(delta_of(own, False, epsilon, scales)) / exact < 1 + 1e-3
 
 
 def compared(seed):
@@ -123,15 +133,17 @@ def compared(seed):
     own, sensitivity = quantity(choose.choice(["add_remove", "replace"]), choose.randint(1, 4), low, high)
     n, epsilon = choose.choice([1, 2, 3, 4]), choose.choice([0.05, 0.3, 1.0, 3.0])
     laplace = choose.random() < 0.4
-    base = own.l1 * n * 0.9 if laplace else math.sqrt(own.l2 * n) * choose.choice([1, 3, 5])
+    base = (
+        sensitivity.l1 * n * 0.9
+        if laplace
+        else math.sqrt(sensitivity.l2_squared * n) * choose.choice([1, 3, 5])
+    )
     scales = [base / epsilon * choose.uniform(0.7, 1.4) for _ in range(n)]
     if laplace:
-        return verify.level_delta(own, True, epsilon, scales, FINE), laplace_delta(
-            epsilon, scales, sensitivity
-        )
-    rho = sum(Fraction(own.l2) / (2 * Fraction(scale) ** 2) for scale in scales)
+        return delta_of(own, True, epsilon, scales), laplace_delta(epsilon, scales, sensitivity)
+    rho = sum(Fraction(sensitivity.l2_squared) / (2 * Fraction(scale) ** 2) for scale in scales)
     simple = verify.concentrated_delta(rho, epsilon)
-    found = min(simple, verify.level_delta(own, False, epsilon, scales, FINE))
+    found = min(simple, delta_of(own, False, epsilon, scales))
     return found, gaussian_delta(epsilon, scales, sensitivity)
 
 
@@ -156,10 +168,7 @@ def is_not_above(seed):
 def test_delta_of_several_quantities(epsilon):
     (counts, one), (sums, other) = quantity(), quantity("add_remove", 2, -20, 50)
     scales = [[6 / epsilon, 9 / epsilon], [700 / epsilon]]
-    quantities = [
-        each._replace(part={"noise_scales": [[scale] for scale in own]})
-        for each, own in zip((counts, sums), scales, strict=True)
-    ]
+    quantities = [with_scales(each, own) for each, own in zip((counts, sums), scales, strict=True)]
     found = float(verify.joint_delta(quantities, epsilon, 1.0))
     expected = joint_gaussian_delta(epsilon, [(scales[0], one), (scales[1], other)])
     assert 0.9 * expected < found <= expected * (1 + 1e-6)
