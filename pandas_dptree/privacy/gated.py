@@ -110,7 +110,6 @@ FloatArray = npt.NDArray[np.float64]
 _MANY_UNITS = {"add_remove": 2**12, "replace": 2**8}  # ways in which their rows can lie; pairs under replace
 _MOST_PROFILES = 2**8  # pairs of these for which the exact losses are composed
 _EXACT_BELOW = 16.0  # from this noise scale on, exact losses would gain less than 1e-3 of the noise
-_SIMULATED_FROM = 1.0  # below this one, a single count counts as if it moved by all rows of its level
 _MOST_MOVES = 4  # counts of a level that enter with their exact losses, for the rows of one data set
 _STEPS = 2**7  # pairs that cover a boundary; each costs about 1 / _STEPS of the thresholds' part of delta
 
@@ -262,8 +261,6 @@ def old_nodes(
         n_moves, linear = -(-rows // level.capacity), level.capacity * rows
         if n_moves <= 1 or (level.capacity <= 2 and n_moves <= _MOST_MOVES):
             known += [(scale, held) for held, number in level.fill(rows) for _ in range(number)]
-        elif scale < _SIMULATED_FROM:
-            known.append((scale, rows))  # by Lemma 1, whatever the capacity
         else:
             others.append((scale, linear if together else level.squares(rows), _most_moves(level, rows)))
     return GaussianProfile(known, others)
