@@ -469,14 +469,17 @@ def test_moves_of_old_nodes_are_bounded_however_rows_lie(rows, capacity):
             assert worst * (1 - 1e-3) <= profile.delta(epsilon) * (1 - 3e-4 * (capacity <= 2))
 
 
-def test_simulated_noise_is_paid_for_each_count_that_a_level_moves():
+def test_simulated_noise_is_paid_for_each_count_that_a_level_moves(monkeypatch):
     """Nothing is gained by counts of which no more than the squares is known."""
+    monkeypatch.setattr(gated, "_EXACT_BELOW", 0.0)
     [level] = uncounted_levels(1, 9, [3])
     for scale in (2.0, 4.0):
         epsilon = 30 / scale**2
         alone = GaussianProfile([], [(scale, 27, 1)]).delta(epsilon)
         bound = old_nodes([scale], [level], [[9]]).delta(epsilon)
         assert GaussianProfile([], [(scale, 27, 4)]).delta(epsilon) == bound > alone * (1 + 1e-5)
+        released = claimed(Release((scale,), (None,)), 9, "add_remove", epsilon, (3,))
+        assert released >= bound * (1 - 1e-9)
         both = old_nodes([scale], [level], [[9], [9]]).delta(epsilon)
         assert both == GaussianProfile([], [(scale, 27, 4)] * 2).delta(epsilon)
 
