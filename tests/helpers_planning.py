@@ -60,8 +60,8 @@ def cost(variances, sizes, objective, weights=None):
     return (costs * by_node).sum() / (weights * by_node).sum()
 
 
-def cost_of(tree, noise, loss, shares, objective, weights=None):
-    noise_variances = noise.variance(noise.noise_scales(loss, ONE_ROW, shares))
+def cost_of(tree, noise, loss, shares, objective, weights=None, sensitivity=ONE_ROW):
+    noise_variances = noise.variance(noise.noise_scales(loss, sensitivity, shares))
     return cost(level_variances(tree, noise_variances), listed_counts(tree), objective, weights)
 
 

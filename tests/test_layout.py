@@ -32,7 +32,7 @@ TOPICS = {
     "output/derived": ["coverage", "exact_coverage"],
     "plans": [
         "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
-        "private_keys_privacy", "typed_numbers",
+        "private_keys_privacy", "sums_from_middle", "typed_numbers",
     ],
     "privacy": ["laplace_composition"],
     "programmes": ["examples", "kills"],

@@ -58,12 +58,15 @@ def best_shares(
     starts: Sequence[FloatArray],
     variances_of: Callable[[FloatArray], FloatArray],
     excess_of: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    patterns: FloatArray | None = None,
 ) -> FloatArray:
     r"""Find the shares for which the largest logarithm of an excess is least, from several starts.
 
     `variances_of` maps shares to the noise variances of the levels, each a power of the level's own share.
     `excess_of` maps these variances to the logarithms of the excesses, shape (n,), and their derivatives by
-    the logarithms of the variances, shape (n, n_levels). A level with share 0 at the starts keeps it.
+    the logarithms of the variances, shape (n, n_levels). Of several `patterns`, shape (n_patterns, n_levels),
+    each charges that part of the shares; all variances grow by the power of the largest charge, so there is
+    an excess for each pattern. A level with share 0 at the starts keeps it.
     """
     from scipy.optimize import minimize  # costs a third of a second to import
 
@@ -84,7 +87,16 @@ def best_shares(
         shares = shares_of(point)
         values, slopes = excess_of(variances_of(shares))
         slopes = power * slopes[:, used]
-        return values, slopes - slopes.sum(axis=1, keepdims=True) * shares[used]
+        slopes = slopes - slopes.sum(axis=1, keepdims=True) * shares[used]
+        if patterns is None:
+            return values, slopes
+        parts = patterns[:, used] * shares[used]
+        charges = parts.sum(axis=1)
+        growth = parts / charges[:, None] - shares[used]  # of the logarithm of the charges
+        return (
+            np.add.outer(-power / 2 * np.log(charges), values).ravel(),
+            (-power / 2 * growth[:, None] + slopes).reshape(-1, len(used)),
+        )
 
     def improved(start: FloatArray) -> FloatArray:
         point = np.log(start[used])
@@ -104,4 +116,4 @@ def best_shares(
         return shares_of(found.x[:-1])
 
     tried = [shares for start in starts for shares in (start, improved(start))]
-    return min(tried, key=lambda shares: float(excess_of(variances_of(shares))[0].max()))
+    return min(tried, key=lambda shares: float(excesses(np.log(shares[used]))[0].max()))

@@ -37,6 +37,7 @@ All terms are positive, so nothing cancels. The time is proportional to the numb
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -45,8 +46,10 @@ import numpy as np
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.capacities import capacities
 from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.objective import Objective, cost_weights
+from pandas_dptree.planning.uniform_bound import possible_moves, uniform_lower_bound
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, TreeSensitivity
@@ -251,6 +254,12 @@ class BoundedPlan(Protocol):
     @property
     def neighbors(self) -> Neighbors: ...
     @property
+    def max_contributions(self) -> int: ...
+    @property
+    def caps(self) -> Sequence[int | None]: ...
+    @property
+    def in_forest(self) -> bool: ...
+    @property
     def sensitivity(self) -> TreeSensitivity: ...
     @property
     def quantity(self) -> Quantity: ...
@@ -272,22 +281,45 @@ def gap_of(plan: BoundedPlan) -> tuple[float | None, str]:
         return None, f"Gap: unknown, as no tight lower bound is known for {plan.noise.name} noise."
     if any(exact.any() for exact in plan.known.exact):
         return None, "Gap: unknown, as no tight lower bound is known where counts are public."
-    if plan.neighbors == "replace":
-        return None, "Gap: unknown, as no tight lower bound is known where rows are replaced."
     if plan.unit_noise_scales.min() < 1.5:
         return None, "Gap: unknown, as the lower bound is for continuous noise: scales of 1.5 and more."
-    bound = _cached_bound(plan.tree, plan.objective, tuple(plan.level_weights.tolist()))
+    moves = plan.sensitivity.patterns[0]
+    alike = plan.neighbors == "add_remove" and all(level.l2_squared == moves[0].l1 ** 2 for level in moves)
+    if not alike and not plan.tree.is_uniform:
+        what = "rows are replaced" if plan.neighbors == "replace" else "rows are limited by node"
+        return None, f"Gap: unknown, as no tight lower bound is known where {what} on a ragged tree."
+    bound = (
+        _cached_bound(plan.tree, plan.objective, tuple(plan.level_weights.tolist()))
+        if alike
+        else _uniform_bound(plan)
+    )
     if bound is None:
         return None, "Gap: unknown, as the lower bound would take too long for so many kinds of nodes."
-    # The sum of precisions that the loss allows: exact with a rho, otherwise proven for an even split.
+    # The rho that the levels share: exact with a rho, otherwise proven for an even split.
     even = plan.noise.noise_scales(plan.loss, plan.sensitivity, np.ones(plan.tree.depth + 1))
-    spent = (plan.unit_noise_scales**-2.0).sum()
+    spent = max(
+        plan.noise.spent(plan.loss, plan.sensitivity, each) for each in (plan.unit_noise_scales, even)
+    )
     error = plan.expected_error / float(plan.quantity.unit)
-    gap = error**2 * max(float(spent), float((even**-2.0).sum())) / bound
+    unit_square = moves[0].l2_squared if alike else 1
+    gap = error**2 * float(2 * spent / unit_square) / bound
     return (
         gap,
         f"Gap: expected squared error is {gap:.4f} times the least of any additive Gaussian noise.",
     )
+
+
+def _uniform_bound(plan: BoundedPlan) -> float:
+    """Return the lower bound for a uniform tree, in squared units for a rho of 1/2."""
+    tree, quantity = plan.tree, plan.quantity
+    held = [int(level[0]) for level in capacities(tree, plan.max_contributions, plan.caps)]
+    moves = possible_moves(
+        tree.level_sizes, held, rows=min(plan.max_contributions, held[0] * tree.level_sizes[0]),
+        low=quantity.low, high=quantity.high, neighbors=plan.neighbors, in_forest=plan.in_forest,
+    )  # fmt: skip
+    listed = [tree.n_listed(level) for level in range(tree.depth + 1)]
+    weights = cost_weights(listed, plan.objective, plan.level_weights)
+    return uniform_lower_bound(tree.level_sizes, weights, moves, worst=plan.objective == "worst")
 
 
 @lru_cache(maxsize=4)

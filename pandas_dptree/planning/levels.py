@@ -114,11 +114,17 @@ def _search(
     closed_form = best_uniform_split(tree.level_sizes, weights, costs)[0] * alone
     closed_form = problem.normalise((closed_form if closed_form.any() else even)[:, None])[:, 0]
     by_level = all(level.all() == level.any() for level in orbits.known)
-    if problem.variance.is_linear and least_squares and tree.is_uniform and by_level and not problem.worst:
+    raised = len(costs) > 1 and bool((closed_form < problem.floor[:, 0]).any())
+    linear = problem.variance.is_linear
+    if linear and least_squares and tree.is_uniform and by_level and not (worst or raised):
         return closed_form
+    if worst and np.ptp(costs[:, unknown]) > 0:
+        # Levels that were pooled for the sum may be needed, and would never get a share.
+        pooled = unknown & (closed_form == 0) & (np.cumsum(weights[::-1])[::-1] > 0)
+        closed_form = problem.normalise(np.where(pooled, _SMALLEST_SHARE, closed_form)[:, None])[:, 0]
     geometric = geometric_shares(tree, problem.variance.power, known=known)
     splits = np.stack([even, geometric, closed_form], axis=1)
-    if least_squares and not problem.variance.is_linear:
+    if least_squares and not linear:
         # A level that is mostly known is treated as known, except for the leaves.
         useful = unknown & (orbits.part_unknown > 0.5) | (np.arange(tree.depth + 1) == tree.depth)
         imagined = Orbits.from_sizes(tree.level_sizes, useful)
@@ -127,16 +133,16 @@ def _search(
         splits = np.concatenate(
             [splits, promising_splits(similar, tree.depth, keep=keep, unknown=useful)], axis=1
         )
-    tight = not problem.variance.is_linear and noise.composition_gain(loss, sensitivity, even) > _WORTHWHILE
+    tight = not linear and noise.composition_gain(loss, sensitivity, even) > _WORTHWHILE
     if tight:  # then many levels share a budget that adds up like a rho
         splits = np.concatenate([splits, problem.normalise(np.sqrt(closed_form[:, None]))], axis=1)
     finalists = 6 if tight else 1
     while splits.shape[1] > finalists:
-        splits, values = problem.descend(splits, steps=1 if problem.variance.is_linear else 8)
+        splits, values = problem.descend(splits, steps=1 if linear else 8)
         splits = splits[:, np.argsort(values, kind="stable")[: max(splits.shape[1] // 2, finalists)]]
     if not tight:
-        best_split = problem.descend(splits, steps=_FINAL_STEPS)[0]
-        return (_completed(problem, best_split, unknown) if problem.variance.is_linear else best_split)[:, 0]
+        split = problem.descend(splits, steps=_FINAL_STEPS)[0]
+        return (_completed(problem, split, unknown) if linear and not worst else split)[:, 0]
 
     def calibrated(split: FloatArray) -> Problem:
         return replace(problem, variance=VarianceFunction.calibrated(noise, loss, sensitivity, split))

@@ -21,6 +21,7 @@ from pandas_dptree.planning.area_shares import AreaTarget, best_shares, sums_of_
 from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.known_counts import Flags
 from pandas_dptree.planning.objective import Objective
+from pandas_dptree.planning.patterns import pattern_costs, relative_costs, undominated
 from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
@@ -281,9 +282,18 @@ class Target:
             optimal = self._level_shares(noise, loss, "optimal", even, "levels")
             optimal = np.where(uniform > 0, np.maximum(optimal, 1e-3), 0.0)
             starts = [each / each.sum() for each in (uniform, leaves, optimal)]
-            found = best_shares(
-                starts, partial(self._noise_variances, noise, loss), self._excesses_and_slopes
-            )
+            costs = undominated(pattern_costs(noise, loss, self.sensitivity.on(len(even))))
+            patterns = relative_costs(costs) if len(costs) > 1 else None
+
+            def own_variances(shares: FloatArray) -> FloatArray:
+                """Return the variances of the levels as if the shares added up to the whole budget."""
+                variances = self._noise_variances(noise, loss, shares)
+                if patterns is None:
+                    return variances
+                charged = float((patterns @ shares).max() / shares.sum())
+                return variances / charged ** noise.variance_power(loss)
+
+            found = best_shares(starts, own_variances, self._excesses_and_slopes, patterns)
             if self.least_squares:
                 found = np.where((found < _LEAST_SHARE) & (even.cumsum() < len(even)), 0.0, found)
             self._shares_for_areas[noise.name] = found = found / found.sum()

@@ -70,6 +70,10 @@ class AdditivePlan(Measurement):
     in_forest : bool
         Whether rows that replace those of a unit may lie in another tree: if arrays have dimensions beside
         those of the tree, each of their indices has one.
+    count : AdditivePlan or None
+        For sums whose values are measured from the middle of their bounds (`quantity` is then of the
+        differences): the plan that counts the records. The table shows these differences plus the middle
+        times the number of records, and all errors are those of that sum.
 
     Notes
     -----
@@ -86,6 +90,7 @@ class AdditivePlan(Measurement):
     """
 
     kind: ClassVar[str] = "additive"
+    count: AdditivePlan | None = None
     _takes_caps: ClassVar[bool] = True
 
     # Description
@@ -107,7 +112,9 @@ class AdditivePlan(Measurement):
 
     @property
     def _aggregates(self) -> list[Aggregate]:
-        return ["count" if self.quantity == COUNT else "sum" if self.quantity.non_negative else "signed sum"]
+        if self.quantity == COUNT:
+            return ["count"]
+        return ["sum" if self.shown_quantity.non_negative else "signed sum"]
 
     @property
     def _remark(self) -> str:
@@ -209,6 +216,10 @@ class AdditivePlan(Measurement):
         It is in counts, or in the unit of the column. Nodes share measurements, so it is not the root of the
         sum of their variances. An `ArgumentError` is raised if the plan's domain lacks one of the nodes.
         """
+        return float(self._in_column_units(np.sqrt([self._area_variance(area)]))[0])
+
+    def _area_variance(self, area: Area) -> float:
+        """Return the variance of the sum of several nodes, in squared units."""
         of_levels = self.noise.variance(self.unit_noise_scales)
         squares = sums_of_squares(
             self.tree,
@@ -217,8 +228,10 @@ class AdditivePlan(Measurement):
             least_squares=self._estimator.combines_levels,
             known=self.known.exact,
         )
-        variance = float(np.where(np.isfinite(of_levels), of_levels, 0.0) @ squares)
-        return float(self._in_column_units(np.sqrt([variance]))[0])
+        own = float(np.where(np.isfinite(of_levels), of_levels, 0.0) @ squares)
+        if self.count is None:
+            return own
+        return own + self.quantity.shift**2 * self.count._area_variance(area)
 
     def compare(
         self, *, alpha: float | None = None, counts: Mapping[Hashable, float] | None = None

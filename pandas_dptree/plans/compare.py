@@ -89,8 +89,8 @@ def level_alpha_rmse(plan: Measurement, alpha: float, counts: Mapping[Hashable, 
     largest = np.zeros(plan._shape.depth + 1)
     for level, truth in enumerate(_counts(plan, counts) / unit):
         exact = plan.known.exact[level]
-        if plan._estimator.combines_levels:
-            variances = plan._variances.final[level]
+        if plan._estimator.combines_levels or plan.count is not None:
+            variances = plan._error_variances[level]
             errors = estimate_alpha_rmse(variances, plan.error_cumulants[level], truth, alpha)
         else:
             scales = plan.unit_noise_scales[level : level + 1]
@@ -112,4 +112,7 @@ def variant(plan: Kind, noise: AdditiveNoise, split: Split) -> Kind:
         least_squares=plan._estimator.combines_levels,
         known=plan.known.exact,
     )
-    return replace(plan, noise=noise, split=split, budget_shares=shares, unit_noise_scales=FROM_SHARES)
+    count = None if plan.count is None else variant(plan.count, noise, split)
+    return replace(
+        plan, noise=noise, split=split, budget_shares=shares, unit_noise_scales=FROM_SHARES, count=count
+    )

@@ -49,8 +49,8 @@ def detection_probability(plan: ImplicitPlan, counts: npt.ArrayLike) -> pd.DataF
     >>> import pandas_dptree as dpt
     >>> tree = dpt.prefixes("ip", bits=[8, 16, 24, 32], notation="ipv4")
     >>> plan = dpt.plan(tree, epsilon=1.0, delta=1e-6, mechanism="truncated_laplace")
-    >>> detection_probability(plan, [20, 26, 31])["ip/32"].round(3).tolist()
-    [0.017, 0.374, 0.953]
+    >>> detection_probability(plan, [15, 20, 24])["ip/32"].round(3).tolist()
+    [0.011, 0.336, 0.956]
     """
     sizes = released_counts(counts)
     columns = plan.noise.detection_probability(sizes)

@@ -74,10 +74,16 @@ def test_a_target_of_an_area_is_reached_and_not_passed(options):
 
 
 @each("mechanism", ["laplace", "gaussian"])
-def test_no_other_split_of_the_same_loss_is_better(mechanism):
+@each("neighbors", ["add_remove", "replace"])
+def test_no_other_split_of_the_same_loss_is_better(mechanism, neighbors):
     size = "epsilon" if mechanism == "laplace" else "rho"
-    plan = dpt.plan(DOMAIN, target={COAST: 25, "place": 40}, mechanism=mechanism)
-    loss = {size: getattr(plan, size), "mechanism": mechanism, "consistency": plan.consistency}
+    plan = dpt.plan(DOMAIN, target={COAST: 25, "place": 40}, mechanism=mechanism, neighbors=neighbors)
+    loss = {
+        size: getattr(plan, size),
+        "mechanism": mechanism,
+        "consistency": plan.consistency,
+        "neighbors": neighbors,
+    }
     random = np.random.default_rng(1)
     names = plan.level_names
     reached = max(plan.area_std_error(COAST) / 25, plan.std_errors[-1] / 40)

@@ -103,6 +103,19 @@ def test_split_under_prices_is_a_generic_solvers(seed):
     assert cost == pytest.approx(solved(sizes, weights, prices[None]), rel=1e-6)
 
 
+@each("seed", range(8))
+def test_a_known_level_is_one_whose_price_is_0(seed):
+    rng = np.random.default_rng(seed)
+    sizes, weights = np.array([1, 3, 12, 24, 96]), rng.exponential(size=5)
+    prices, known = rng.exponential(size=5) * [1, 1, 0, 1, 1], np.arange(5) == 2
+    precisions, _ = best_uniform_split(sizes, weights, prices[None])
+    assert not precisions[:3].any()
+    cost = prices @ precisions * Spaces.of(sizes, weights).cost(precisions, known)
+    weights[:3] = weights[:3].sum() * np.array([0, 0, 1e-9])  # have no error
+    as_if = np.where(known, 1e-9, prices)
+    assert cost == pytest.approx(solved(sizes, weights, as_if[None]), rel=1e-3)
+
+
 @each("seed", range(12))
 def test_split_under_several_patterns_is_a_generic_solvers_and_proved(seed):
     rng = np.random.default_rng(seed)

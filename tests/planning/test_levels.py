@@ -12,10 +12,12 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning import alternating as alternate
 from pandas_dptree.planning import levels
+from pandas_dptree.planning.capacities import sensitivity_on
 from pandas_dptree.planning.levels import geometric_shares, optimal_shares, uniform_shares
 from pandas_dptree.planning.objective import OBJECTIVES
 from pandas_dptree.planning.variance import level_variances
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import COUNT
 from tests.helpers_cases import each
 from tests.helpers_planning import (
     EPSILON,
@@ -216,6 +218,117 @@ def test_optimal_is_never_worse_than_uniform_or_geometric(tree, kind, size, obje
 
     others = [uniform_shares(tree), geometric_shares(tree, noise.variance_power(loss))]
     assert value(shares) <= min(map(value, others)) * (1 + 1e-6)
+
+
+# -- several rows of a unit --------------------------------------------------------------------------
+
+
+def moves_of(tree, neighbors, rows, per_leaf=None):
+    caps = () if per_leaf is None else (*[None] * tree.depth, per_leaf)
+    return sensitivity_on(tree, COUNT, neighbors=neighbors, max_contributions=rows, caps=caps)
+
+
+@given(
+    trees(),
+    st.sampled_from([(Laplace(), "epsilon"), (Laplace(), "rho"), (Gaussian(), "rho")]),
+    st.sampled_from(OBJECTIVES),
+    st.booleans(),
+    st.sampled_from(["add_remove", "replace"]),
+    st.integers(1, 40),
+    st.integers(1, 4),
+)
+def test_optimal_is_never_worse_whatever_a_unit_can_move(
+    tree, kind, objective, least_squares, neighbors, rows, per_leaf
+):
+    noise, name = kind
+    loss, moves = PrivacyLoss(**{name: 0.5}), moves_of(tree, neighbors, rows, per_leaf)
+    shares = optimal_shares(tree, noise, loss, moves, objective=objective, least_squares=least_squares)
+    assert (shares >= 0).all() and shares.sum() == pytest.approx(1, abs=1e-12)
+    assert shares[-1] > 0 and (least_squares or shares.all())
+
+    def value(split):
+        if least_squares:
+            return cost_of(tree, noise, loss, split, objective, sensitivity=moves)
+        variances = noise.variance(noise.noise_scales(loss, moves, split))
+        return cost(variances, listed_counts(tree), objective)
+
+    others = [uniform_shares(tree), geometric_shares(tree, noise.variance_power(loss))]
+    assert value(shares) <= min(map(value, others)) * (1 + 1e-6)
+
+
+def test_a_level_without_rows_in_the_table_does_not_unbalance_the_patterns():
+    """Its least share is not at the expense of the root, which is balanced against both."""
+    tree = Tree.from_paths([[0, -1], [1, -1], [2, -1]])
+    moves = moves_of(tree, "replace", 3)
+    shares = optimal_shares(tree, Gaussian(), RHO, moves)
+    assert shares[0] == pytest.approx(1 / 3, rel=1e-6)
+
+
+def solved(tree, patterns, power, weights, worst, starts):
+    """Minimise with SLSQP over the logarithms of precisions, limited by what each pattern charges."""
+
+    def log_costs(logs):
+        return np.log(weights * dense_level_variances(tree, np.exp(power * logs)))
+
+    def total(logs):
+        costs = log_costs(logs)
+        return costs.max() if worst else np.log(np.exp(costs).sum())
+
+    levels = tree.depth + 1
+    limits = {"type": "ineq", "fun": lambda x: 1 - patterns @ np.exp(x[:levels])}
+    below = {"type": "ineq", "fun": lambda x: x[-1] - log_costs(x[:levels])}
+    least = np.inf
+    for start in starts:
+        bounds = [(-14 - np.log(each), 1 - np.log(each)) for each in patterns.max(axis=0)]
+        if worst:
+            start, bounds = np.append(start, total(start)), [*bounds, (None, None)]
+        found = scipy.optimize.minimize(
+            (lambda x: x[-1]) if worst else total, start, method="SLSQP", bounds=bounds,
+            constraints=[limits, below] if worst else [limits], options={"ftol": 1e-13, "maxiter": 300},
+        )  # fmt: skip
+        logs = found.x[:levels]
+        least = min(least, total(logs - np.log((patterns @ np.exp(logs)).max())))
+    return np.exp(least)
+
+
+@each("neighbors", ["add_remove", "replace"])
+@each("seed", range(8))
+def test_gaussian_split_is_a_generic_solvers_whatever_a_unit_can_move(seed, neighbors):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, depth=1 + seed % 3, widest=5)
+    weights, objective = rng.uniform(0.2, 2, tree.depth + 1), OBJECTIVES[seed % 3]
+    moves = moves_of(tree, neighbors, int(rng.integers(1, 14)), 1 + seed % 2)
+    shares = optimal_shares(tree, Gaussian(), RHO, moves, objective=objective, level_weights=weights)
+    patterns = np.array([[level.l2_squared / 2 / RHO.rho for level in each] for each in moves.patterns])
+    sizes = listed_counts(tree)
+    ours = cost_of(tree, Gaussian(), RHO, shares, objective, weights, moves)
+    units = weights * (sizes > 0) * (sizes if objective == "cells" else 1)
+    even = -np.log(patterns.max(axis=0) * len(shares))
+    found = np.log(np.maximum(shares, 1e-5)) - np.log(patterns.max(axis=0))
+    theirs = solved(tree, patterns, 1, units, objective == "worst", [even, found]) / units.sum()
+    assert ours == pytest.approx(theirs, rel=2e-6)
+
+
+def test_noise_for_an_epsilon_leaves_the_root_free_up_to_half():
+    """Of replaced rows, half of the budget serves a level whose single node no row leaves."""
+    tree, loss = Tree.from_branching([4, 5]), PrivacyLoss(epsilon=0.01)
+    moves = moves_of(tree, "replace", 3)
+    shares = optimal_shares(tree, Laplace(), loss, moves)
+    spent = 3 / Laplace().noise_scales(loss, moves, shares)
+    assert 2 * spent[1:].sum() == pytest.approx(0.01) and spent.sum() == pytest.approx(0.01)
+    patterns = np.array([[300.0, 300, 300], [0, 600, 600]])
+    starts = [-np.log(700 * np.array([1, a, b])) for a, b in itertools.product([1, 100], repeat=2)]
+    theirs = solved(tree, patterns, 2, np.full(3, 2 / 3), False, starts)
+    ours = cost_of(tree, Laplace(), loss, shares, "levels", sensitivity=moves)
+    assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_the_noisiest_measurement_is_best_if_all_have_the_same_noise():
+    tree = Tree.from_branching([10, 10])
+    moves = moves_of(tree, "add_remove", 52, 1)
+    shares = optimal_shares(tree, Gaussian(), RHO, moves, objective="worst", least_squares=False)
+    scales = Gaussian().noise_scales(RHO, moves, shares)
+    np.testing.assert_allclose(scales, scales[0], rtol=1e-12)
 
 
 def test_without_least_squares_the_best_split_is_geometric():
