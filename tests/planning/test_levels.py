@@ -309,6 +309,19 @@ def test_gaussian_split_is_a_generic_solvers_whatever_a_unit_can_move(seed, neig
     assert ours == pytest.approx(theirs, rel=2e-6)
 
 
+@each("seed", [470, 510, 572])
+def test_a_level_that_is_useless_on_a_uniform_tree_is_measured_where_it_helps(seed):
+    rng = np.random.default_rng([9, seed])
+    tree = random_tree(rng, depth=int(rng.integers(2, 4)), widest=int(rng.integers(2, 6)))
+    moves = moves_of(tree, "add_remove", int(rng.integers(2, 40)), int(rng.integers(1, 4)))
+    ours = cost_of(tree, Gaussian(), RHO, optimal_shares(tree, Gaussian(), RHO, moves), "levels", None, moves)
+    (levels,) = moves.patterns
+    patterns = np.array([[level.l2_squared / 2 / RHO.rho for level in levels]])
+    weights = np.ones(tree.depth + 1) / (tree.depth + 1)
+    theirs = solved(tree, patterns, 1, weights, False, [-np.log(patterns[0] * len(weights))])
+    assert ours == pytest.approx(theirs, rel=2e-6)
+
+
 def test_noise_for_an_epsilon_leaves_the_root_free_up_to_half():
     """Of replaced rows, half of the budget serves a level whose single node no row leaves."""
     tree, loss = Tree.from_branching([4, 5]), PrivacyLoss(epsilon=0.01)
