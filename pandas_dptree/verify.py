@@ -306,8 +306,8 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
         own = {"loss": IS_LOSS, "max_contributions": whole(1), **PART}
         found = [fault for where, part in parts for fault in faults(part, own, where)]
         found = found or list(faults_of_names(plan))
-    means = plan["means"] if joint and not found else []
-    centred = {f"the plan of {name!r}" for name in means}  # differences from the middle of the bounds
+    # Differences from the middle of the bounds: of means, and of sums that are shown with the count.
+    counted = joint and not found and plan["count"] is not None
     for where, part in parts if not found else []:
         quantity, known = part["quantity"], part["known"]
         lists = [part["shares"], part["noise_scales"], part["level_weights"], *known.values()]
@@ -317,8 +317,8 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
             found.append(f"{where} has bounds that are both 0, or in the wrong order")
         elif quantity["column"] is None and quantity != COUNT:
             found.append(f"{where} does not add 1 for each record")
-        elif quantity["shift"] and where not in centred:
-            found.append(f"{where} shifts the values of a sum, as only means may")
+        elif quantity["shift"] and not counted:
+            found.append(f"{where} shifts the values of a sum, without a count of the records")
         elif quantity["column"] is not None and any(
             count for levels in known.values() for level in levels for _, count in level
         ):
@@ -1043,7 +1043,8 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
         whole_units = report.each(f"values of {name} are whole multiples of {unit}", wrong, n)
         if whole_units and (in_digits or largest * unit.numerator < 2**53):
             values, slack = units, Fraction(0)
-    bounded = consistency in ("nonnegative", "integer") and part["quantity"]["low"] >= 0
+    least = part["quantity"]["low"] + part["quantity"]["shift"]
+    bounded = consistency in ("nonnegative", "integer") and least >= 0
     if bounded:
         wrong = [line(row) for row, value in enumerate(values) if value < -slack]
         report.each(f"values of {name} are not negative", wrong, n)
@@ -1116,9 +1117,8 @@ def least_squares(tree: Tree, noise: list[list[float]]) -> tuple[list[list[float
     return subtree, final
 
 
-def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree, report: Report) -> None:
-    """Check each standard error against the one that follows from the noise scales."""
-    part, unit = quantity.part, float(quantity.unit)
+def variances(part: dict[str, Any], laplace: bool, tree: Tree) -> tuple[list[list[float]], list[list[float]]]:
+    """Return the variances of each node's best estimates, from its subtree and from all measurements."""
     raw = part["consistency"] == "none"
     least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
     noise = []
@@ -1126,7 +1126,34 @@ def check_errors(quantity: Quantity, laplace: bool, texts: list[str], tree: Tree
         known = dict(exact)
         v = max(variance(laplace, scales[0]), least)
         noise.append([0.0 if place in known else v for place in range(len(nodes))])
-    subtree, final = (noise, noise) if raw else least_squares(tree, noise)
+    return (noise, noise) if raw else least_squares(tree, noise)
+
+
+def count_of(plan: dict[str, Any], quantity: Quantity) -> dict[str, Any] | None:
+    """Return the plan of the count, of which a shifted sum shows `shift` times as much; None for others."""
+    if plan["kind"] == "joint" and quantity.shown == "values" and quantity.part["quantity"]["shift"]:
+        count: dict[str, Any] = dict(plan["plans"])[plan["count"]]
+        return count
+    return None
+
+
+def check_errors(
+    quantity: Quantity,
+    count: dict[str, Any] | None,
+    laplace: bool,
+    texts: list[str],
+    tree: Tree,
+    report: Report,
+) -> None:
+    """Check each standard error against the one that follows from the noise scales."""
+    unit = float(quantity.unit)
+    subtree, final = variances(quantity.part, laplace, tree)
+    if count is not None:
+        factor = quantity.part["quantity"]["shift"] ** 2
+        subtree, final = (
+            [[v + factor * w for v, w in zip(*each, strict=True)] for each in zip(*levels, strict=True)]
+            for levels in zip((subtree, final), variances(count, laplace, tree), strict=True)
+        )
     expected: dict[int, tuple[float, float]] = {}
     for level in zip(tree.rows, subtree, final, strict=True):
         for row, v, total in zip(*level, strict=True):
@@ -1262,7 +1289,7 @@ def verify(
             report.skip(f"values and errors of {each.name!r}", f"the table shows {each.shown}")
             continue
         check_values(each, columns[each.name], tree, report)
-        check_errors(each, laplace, columns[f"{each.prefix}std_error"], tree, report)
+        check_errors(each, count_of(plan, each), laplace, columns[f"{each.prefix}std_error"], tree, report)
         if each.part["confidence"] is not None:
             check_intervals(each, columns, report)
     if plan["kind"] == "joint":

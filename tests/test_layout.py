@@ -31,8 +31,8 @@ TOPICS = {
     "output": ["in_browser"],
     "output/derived": ["coverage", "exact_coverage"],
     "plans": [
-        "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
-        "private_keys_privacy", "typed_numbers",
+        "detection_probability", "distribution_json", "forged_plans", "people_bounds", "private_keys_bounds",
+        "private_keys_privacy", "sums_from_middle", "typed_numbers",
     ],
     "privacy": ["laplace_composition"],
     "programmes": ["examples", "kills"],

@@ -371,11 +371,16 @@ def test_names_of_joint_plans_are_checked(tmp_path):
     assert checked(tmp_path, stored, rows)[0] == 0
     for path, value in [
         (("count",), "x"), (("count",), None), (("count",), "sum"), (("means",), ["cost", "x"]),
-        (("means",), 1), (("means",), []), (("plans", 1, 0), "sum"),
-        (("plans", 2, 1, "quantity", "shift"), 1), (("plans", 1, 1, "known", "exact", 3), [[0, 2]]),
+        (("means",), 1), (("plans", 1, 0), "sum"), (("plans", 1, 1, "known", "exact", 3), [[0, 2]]),
     ]:  # fmt: skip
         code, printed = checked(tmp_path, edited(stored, *path, value=value), rows)
         assert code == 1 and "FAIL        format" in printed, path
+    for path, value, column in [
+        (("means",), [], "cost"), (("plans", 2, 1, "quantity", "shift"), 1, "sum"),
+        (("plans", 2, 1, "quantity", "shift"), 0, "sum"),
+    ]:  # fmt: skip
+        code, printed = checked(tmp_path, edited(stored, *path, value=value), rows)
+        assert code == 1 and f"FAIL        standard errors of {column!r}" in printed, path
 
 
 def test_counts_beyond_the_whole_numbers_of_floats_are_added_exactly(tmp_path):

@@ -113,10 +113,12 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
             hint='make one with dataset.dp.plan(by, ...); release one variable with dataset["visits"].dp.',
         )
     others = [name for name, each in plan.plans.items() if each.quantity.column not in (None, name)]
-    if plan.means or others:
+    shared = [name for name, each in plan.plans.items() if each.count is not None]
+    if plan.means or others or shared:
         raise ArgumentError(
             "plan",
-            "has means, or sums under other names, which are only possible for tables of records.",
+            "has means, sums under other names, or sums with the noise of a count, which are only possible "
+            "for tables of records.",
             hint="make one for the variables with dataset.dp.plan(by, ...).",
         )
     names = names_of(dataset, list(plan.plans))

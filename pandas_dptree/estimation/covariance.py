@@ -15,11 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.estimation.intervals import error_half_widths
 from pandas_dptree.estimation.least_squares import FloatArray, Variances
 from pandas_dptree.hierarchy.tree import Tree
 
-__all__ = ["coefficients", "covariance", "half_width", "variance"]
+__all__ = ["coefficients", "covariance", "moments", "variance"]
 
 
 def coefficients(tree: Tree, variances: Variances, weights: Sequence[npt.ArrayLike]) -> list[FloatArray]:
@@ -77,13 +76,10 @@ def variance(variances: Variances, of: Sequence[FloatArray]) -> float:
     return covariance(variances, of, of)
 
 
-def half_width(
-    variances: Variances,
-    fourth_cumulants: Sequence[npt.ArrayLike],
-    of: Sequence[FloatArray],
-    confidence: float,
-) -> float:
-    """Return half the width of the interval around a sum: see `error_half_widths`.
+def moments(
+    variances: Variances, fourth_cumulants: Sequence[npt.ArrayLike], of: Sequence[FloatArray]
+) -> tuple[float, float, float]:
+    """Return the variance, the fourth cumulant and the step of a sum: see `error_half_widths`.
 
     The fourth cumulants are those of the noise of each measurement, 0 where there is none.
     """
@@ -96,8 +92,7 @@ def half_width(
         for noise, each in zip(variances.noise, of, strict=True)
     ]
     step = sum(float((each**4).sum()) for each in noisy) ** 0.25
-    moments = np.array([variance(variances, of)]), np.array([fourth]), np.array([min(step, 1.0)])
-    return float(error_half_widths(*moments, confidence)[0])
+    return variance(variances, of), fourth, min(step, 1.0)
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:

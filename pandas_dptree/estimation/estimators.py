@@ -63,6 +63,9 @@ class Estimator:
     unbiased: bool = False
     """Whether the standard errors are those of its own estimates, and not of unbiased ones beside them."""
 
+    of_measurements: bool = False
+    """Whether it needs the measurements themselves. Otherwise it finds the same from linear estimates."""
+
     whole: bool = False
     """Whether the estimates are rounded to whole numbers that add up."""
 
@@ -92,7 +95,9 @@ def _linear(
     return least_squares(tree, measurements, variances)
 
 
-_AS_MEASURED = Estimator(method=_as_measured, passes=1, combines_levels=False, unbiased=True)
+_AS_MEASURED = Estimator(
+    method=_as_measured, passes=1, combines_levels=False, unbiased=True, of_measurements=True
+)
 _LINEAR = Estimator(method=_linear, passes=2, unbiased=True)
 
 FITS: Mapping[Fit, Estimator] = {
@@ -114,6 +119,7 @@ FITS: Mapping[Fit, Estimator] = {
         passes=3,
         description="one least-squares fit of all nodes, closest to the truth as a whole, but with totals "
         "that are too large where most leaves are empty.",
+        of_measurements=True,
     ),
 }
 """The non-negative estimators, by their names in `fit=`."""

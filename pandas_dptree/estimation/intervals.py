@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pandas_dptree.estimation.least_squares import FloatArray, Variances
 from pandas_dptree.hierarchy.tree import Tree
 
-__all__ = ["error_half_widths", "estimate_cumulants", "half_widths", "intervals"]
+__all__ = ["error_half_widths", "error_steps", "estimate_cumulants", "half_widths", "intervals"]
 
 _LOG_KURTOSES = np.linspace(np.log(1e-4), np.log(1e9), 200)
 """Logarithms of the excess kurtoses at which quantiles are tabulated: from normal to almost always 0."""
@@ -32,13 +32,20 @@ def half_widths(
     The fourth cumulants are those of the noise of each measurement, 0 where nothing was measured or the value
     is known. `error_half_widths` has the method and its accuracy.
     """
-    noisy = [np.where((noise > 0) & np.isfinite(noise), 1.0, 0.0) for noise in variances.noise]
-    coefficients = estimate_cumulants(tree, variances, noisy)  # sums of their fourth powers
     fourth = estimate_cumulants(tree, variances, fourth_cumulants)
     return [
-        error_half_widths(variance, cumulant, np.minimum(powers**0.25, 1.0), confidence)
-        for variance, cumulant, powers in zip(variances.final, fourth, coefficients, strict=True)
+        error_half_widths(*moments, confidence)
+        for moments in zip(variances.final, fourth, error_steps(tree, variances), strict=True)
     ]
+
+
+def error_steps(tree: Tree, variances: Variances) -> list[FloatArray]:
+    """Return about the largest weight of a measurement in each least-squares estimate, from 0 to 1.
+
+    It is the fourth root of the sum of their fourth powers.
+    """
+    noisy = [np.where((noise > 0) & np.isfinite(noise), 1.0, 0.0) for noise in variances.noise]
+    return [np.minimum(powers**0.25, 1.0) for powers in estimate_cumulants(tree, variances, noisy)]
 
 
 def error_half_widths(

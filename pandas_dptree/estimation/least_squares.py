@@ -28,6 +28,7 @@ __all__ = [
     "Measurements",
     "Variances",
     "check_measurements",
+    "independent_nodes",
     "least_squares",
     "propagate",
     "subtree_estimates",
@@ -89,6 +90,13 @@ def propagate(tree: Tree, noise_variances: Sequence[npt.ArrayLike]) -> Variances
         excess = tree.spread(level, final[level] - children[level])
         final.append(subtree[level + 1] + ratio**2 * excess)
     return Variances(tuple(noise), tuple(own), tuple(subtree), tuple(children), tuple(final))
+
+
+def independent_nodes(tree: Tree, variances: Sequence[FloatArray]) -> Variances:
+    """Describe estimates of nodes that are not averaged with those of their children, by their variances."""
+    alone = tuple(variances)
+    children = tuple(tree.sum_children(level, alone[level + 1]) for level in range(tree.depth))
+    return Variances(alone, (np.ones(1),) * len(alone), alone, children, alone)
 
 
 def subtree_estimates(

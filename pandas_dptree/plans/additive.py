@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,7 +27,7 @@ from pandas_dptree.planning.area_shares import sums_of_squares
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import not_measured
-from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
+from pandas_dptree.plans.compare import compare, compare_bounds, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Release
@@ -70,6 +70,10 @@ class AdditivePlan(Measurement):
     in_forest : bool
         Whether rows that replace those of a unit may lie in another tree: if arrays have dimensions beside
         those of the tree, each of their indices has one.
+    count : AdditivePlan or None
+        For sums whose values are measured from the middle of their bounds (`quantity` is then of the
+        differences): the plan that counts the records. The table shows these differences plus the middle
+        times the number of records, and all errors are those of that sum.
 
     Notes
     -----
@@ -86,6 +90,7 @@ class AdditivePlan(Measurement):
     """
 
     kind: ClassVar[str] = "additive"
+    count: AdditivePlan | None = None
     _takes_caps: ClassVar[bool] = True
 
     # Description
@@ -107,7 +112,9 @@ class AdditivePlan(Measurement):
 
     @property
     def _aggregates(self) -> list[Aggregate]:
-        return ["count" if self.quantity == COUNT else "sum" if self.quantity.non_negative else "signed sum"]
+        if self.quantity == COUNT:
+            return ["count"]
+        return ["sum" if self.shown_quantity.non_negative else "signed sum"]
 
     @property
     def _remark(self) -> str:
@@ -209,6 +216,10 @@ class AdditivePlan(Measurement):
         It is in counts, or in the unit of the column. Nodes share measurements, so it is not the root of the
         sum of their variances. An `ArgumentError` is raised if the plan's domain lacks one of the nodes.
         """
+        return float(self._in_column_units(np.sqrt([self._area_variance(area)]))[0])
+
+    def _area_variance(self, area: Area) -> float:
+        """Return the variance of the sum of several nodes, in squared units."""
         of_levels = self.noise.variance(self.unit_noise_scales)
         squares = sums_of_squares(
             self.tree,
@@ -217,13 +228,20 @@ class AdditivePlan(Measurement):
             least_squares=self._estimator.combines_levels,
             known=self.known.exact,
         )
-        variance = float(np.where(np.isfinite(of_levels), of_levels, 0.0) @ squares)
-        return float(self._in_column_units(np.sqrt([variance]))[0])
+        own = float(np.where(np.isfinite(of_levels), of_levels, 0.0) @ squares)
+        if self.count is None:
+            return own
+        return own + self.quantity.shift**2 * self.count._area_variance(area)
 
     def compare(
-        self, *, alpha: float | None = None, counts: Mapping[Hashable, float] | None = None
+        self,
+        *,
+        alpha: float | None = None,
+        counts: Mapping[Hashable, float] | None = None,
+        max_contributions: Sequence[int] | None = None,
+        max_per_leaf: Sequence[int | None] | None = None,
     ) -> pd.DataFrame:
-        """Compare the mechanisms and splits that could spend the same loss on the same domain.
+        """Compare the mechanisms and splits that could spend the same loss, or bounds on the rows of a unit.
 
         Parameters
         ----------
@@ -232,6 +250,10 @@ class AdditivePlan(Measurement):
             delta, counts with bounded relative error (`Multiplicative`, with clip) are compared too.
         counts : mapping from level names to float, optional
             With alpha, as for `alpha_rmse`; 0 is the worst case.
+        max_contributions, max_per_leaf : sequence of int, optional
+            Compare these bounds instead, for the same noise and split: all pairs of the two. None in
+            `max_per_leaf` is no bound; what is left out is that of this plan. That is free, since it does not
+            look at records; which rows the bounds drop is not known, and not part of the errors.
 
         Returns
         -------
@@ -241,7 +263,17 @@ class AdditivePlan(Measurement):
             the expected squared error that the objective measures; ``gap``. With alpha: the alpha-RMSE of
             each level's worst node, and ``alpha_mrmse``, the largest of them. Rows called
             ``"multiplicative"`` have the calibration in place of the split, and upper bounds of the errors.
+            Of bounds: one row for each pair, indexed by ``max_contributions`` and ``max_per_leaf``, with the
+            standard errors and ``objective``.
         """
+        if max_contributions is not None or max_per_leaf is not None:
+            if alpha is not None or counts is not None:
+                raise ArgumentError(
+                    "alpha",
+                    "and `counts` have no meaning for a comparison of bounds.",
+                    hint="leave them out.",
+                )
+            return compare_bounds(self, max_contributions, max_per_leaf)
         return compare(self, alpha, counts)
 
     def plot(self, ax: Axes | None = None) -> Axes:

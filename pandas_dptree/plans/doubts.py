@@ -11,7 +11,7 @@ from pandas_dptree.estimation.least_squares import subtree_estimates
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.stated_counts import node_names
 from pandas_dptree.output.doubtful_tables import Doubt, Level, contradictions, empty_values, mostly_noise
-from pandas_dptree.plans.measurement import Measured, Measurement
+from pandas_dptree.plans.measurement import Levels, Measured, Measurement
 from pandas_dptree.privacy.quantity import COUNT
 
 __all__ = ["doubts_of"]
@@ -30,9 +30,9 @@ def doubts_of(
     noise: list[Doubt] = []
     by_value = domain is not None
     for name, (plan, values) in sorted(measured.items(), key=lambda item: item[1][0].quantity != COUNT):
-        quantity, variances = plan.quantity, plan._variances
+        quantity, variances = plan.shown_quantity, plan._variances
         estimates, below = subtree_estimates(plan.tree, values.noisy, variances)
-        levels = list(map(Level, estimates, variances.subtree))
+        levels = list(map(Level, *_shown(plan, values, estimates)))
         if any(exact.any() for exact in plan.known.exact):
             leaves = estimates[-1] if values.leaves is None else values.leaves.astype(np.float64)
             independent = map(
@@ -47,6 +47,18 @@ def doubts_of(
             by_value = False  # other quantities lack the same rows
         noise += mostly_noise(name, (means or {}).get(name, levels), _remedies(plan))
     return doubts or noise  # where rows were dropped, noise is what remains
+
+
+def _shown(plan: Measurement, values: Measured, estimates: Levels) -> tuple[Levels, Levels]:
+    """Return what the table shows for the estimates of each subtree by itself, and the variances."""
+    if plan.count is None or values.count is None:
+        return estimates, plan._variances.subtree
+    variances = plan.count._variances
+    counts, _ = subtree_estimates(plan.tree, values.count.noisy, variances)
+    return (
+        plan._beside_count(estimates, counts),
+        plan._beside_count(plan._variances.subtree, variances.subtree, 2),
+    )
 
 
 def _remedies(plan: Measurement) -> str:

@@ -14,7 +14,13 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.intervals import intervals
-from pandas_dptree.estimation.least_squares import least_squares
+from pandas_dptree.estimation.least_squares import (
+    Measurements,
+    Variances,
+    independent_nodes,
+    least_squares,
+    propagate,
+)
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
@@ -53,6 +59,12 @@ __all__ = [
 def prepared(plan: Measurement, data: Any) -> Release:
     """Prepare the release of records by a plan: see `AdditivePlan`."""
     name = plan.quantity.name
+    if plan.count is not None:
+        raise ArgumentError(
+            "plan",
+            "is a part of another one, which counts the records too.",
+            hint="release the whole plan.",
+        )
     if plan.quantity.column is not None:
         check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
 
@@ -83,7 +95,8 @@ def finishing_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
     """List the steps that release several quantities: those of `measured`, and one for the table."""
     n_nodes = sum(next(iter(plans.values()))._shape.level_sizes)
     steps = []
-    for name, plan in plans.items():
+    for name in sorted(plans, key=lambda name: plans[name].count is not None):  # as in `measured`
+        plan = plans[name]
         steps += [
             (f"adding noise to {name}", n_nodes),
             (f"estimating {name}", plan._estimator.passes * n_nodes),
@@ -97,19 +110,22 @@ def measured(
     """Measure exact values by plans that agree on all but the quantity and the noise.
 
     `values` are from `exact_leaves`. `done` is called between the `finishing_steps`, except before the last.
+    Sums that are made of differences and of a count come after that count.
     """
     words = partial(random_words, source)
-    results: list[Measured] = []
-    for plan, leaves in zip(plans, values, strict=True):
+    results: dict[Measurement, Measured] = {}
+    for plan, leaves in sorted(zip(plans, values, strict=True), key=lambda each: each[0].count is not None):
         if results:
             done()
         exact = plan._shape.roll_up(leaves)
         measurements = measure(plan.noise, exact, plan.unit_noise_scales.tolist(), source)
         noisy = _with_known(plan, measurements)
         done()
-        shown = plan._estimator.estimate(plan.tree, noisy, plan._variances, words, least=plan.known.least)
-        results.append(Measured(noisy, shown, measurements[-1]))
-    return results
+        counts = None if plan.count is None else results[plan.count]
+        given = (noisy, plan._variances) if counts is None else sums_from_middle(plan, noisy, counts)
+        shown = plan._estimator.estimate(plan.tree, *given, words, least=plan.known.least)
+        results[plan] = Measured(noisy, shown, measurements[-1], counts)
+    return [results[plan] for plan in plans]
 
 
 def column_prefix(name: Hashable) -> str:
@@ -147,11 +163,43 @@ def _with_known(plan: Measurement, noisy: Sequence[IntArray | None]) -> list[Int
     ]
 
 
+def sums_from_middle(
+    plan: Measurement, noisy: Sequence[IntArray | None], counts: Measured
+) -> tuple[Measurements, Variances]:
+    r"""Return what an estimator is given to make sums of differences from a middle h, and of counts.
+
+    Sums are :math:`x = t + h n` with the linear estimates t and n: an estimate that is kept from being
+    negative has a mean above 0 in empty nodes, which h would multiply. The noise of t and n is independent,
+    so least squares of each gives the best linear estimate of x. Non-negative estimates of a family depend on
+    the linear ones, and on the variances :math:`V_t + h^2 V_n` of those from each child's subtree alone; but
+    some need the measurements, :math:`t_v + h n_v` in each node that has both.
+    """
+    assert plan.count is not None
+    variances, of_count = plan._variances, plan.count._variances
+    if not plan._estimator.of_measurements:
+        return _linear(plan, noisy, counts), independent_nodes(
+            plan.tree, plan._beside_count(variances.subtree, of_count.subtree, 2)
+        )
+    both = [
+        None if own is None or count is None else own + plan.quantity.shift * count
+        for own, count in zip(noisy, counts.noisy, strict=True)
+    ]
+    return both, propagate(plan.tree, plan._beside_count(variances.noise, of_count.noise, 2))
+
+
+def _linear(plan: Measurement, noisy: Sequence[IntArray | None], counts: Measured | None) -> Levels:
+    """Return the least-squares estimates; of sums, from those of the differences and of the counts."""
+    own = least_squares(plan.tree, noisy, plan._variances)
+    if plan.count is None or counts is None:
+        return own
+    return plan._beside_count(own, unbiased(plan.count, counts))
+
+
 def unbiased(plan: Measurement, values: Measured) -> Levels:
     """Return the estimates to which `Measurement.node_std_errors` applies, in units."""
     if plan._estimator.unbiased:
         return values.shown
-    return least_squares(plan.tree, values.noisy, plan._variances)
+    return _linear(plan, values.noisy, values.count)
 
 
 def linear_estimates(

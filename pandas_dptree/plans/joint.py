@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
@@ -53,7 +53,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["JointPlan", "joint_delta"]
+__all__ = ["JointPlan", "joint_delta", "with_count"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -82,7 +82,8 @@ class JointPlan(Plan[pd.DataFrame]):
     means : tuple of hashable
         Names of the sums that the table shows as means: divided by the count.
     count : hashable or None
-        The name of the plan that counts the records for these means.
+        The name of the plan that counts the records, for means, and for sums that are measured from the
+        middle of their bounds (`AdditivePlan.count`).
     shows_count : bool
         Whether the table shows that count.
 
@@ -109,8 +110,9 @@ class JointPlan(Plan[pd.DataFrame]):
 
     def __post_init__(self) -> None:
         """Check that the plans belong together, and keep to the loss."""
-        object.__setattr__(self, "plans", MappingProxyType(dict(self.plans)))
+        object.__setattr__(self, "plans", dict(self.plans))
         self._check_parts()
+        object.__setattr__(self, "plans", MappingProxyType(with_count(self.plans, self.means, self.count)))
         first, *others = self.plans.values()
         compatible = all(
             each.tree is first.tree
@@ -148,14 +150,12 @@ class JointPlan(Plan[pd.DataFrame]):
         ):
             raise ArgumentError("plans", "must map names to AdditivePlans, at least one.", hint=_HINT)
         counted = self.count in self.plans and self.plans[self.count].quantity == COUNT
-        shifted = [
-            name for name, each in self.plans.items() if name not in self.means and each.quantity.shift
-        ]
+        shifted = any(each.quantity.shift for each in self.plans.values())
         summed = [name for name, each in self.plans.items() if each.quantity != COUNT]
-        if shifted or not set(self.means) <= set(summed) or (self.means and not counted):
+        if not set(self.means) <= set(summed) or ((self.means or shifted) and not counted):
             raise ArgumentError(
                 "means",
-                "must name sums of differences from the middle of the bounds, and needs a count of records.",
+                "must name sums, and needs a count of records, as do differences from the middle of bounds.",
                 hint=_HINT,
             )
         if not isinstance(self.shows_count, bool) or not (counted or self.count is None):
@@ -255,10 +255,15 @@ class JointPlan(Plan[pd.DataFrame]):
         together.insert(0, "quantity", pd.Index(names, tupleize_cols=False, dtype=object).array)
         return together.infer_objects()
 
-    def compare(self) -> pd.DataFrame:
-        """Compare mechanisms and splits as `AdditivePlan.compare` does, indexed by ``quantity`` as well."""
+    def compare(self, **bounds: Any) -> pd.DataFrame:
+        """Compare mechanisms and splits, or `bounds`, as `AdditivePlan.compare`, by ``quantity`` as well.
+
+        `bounds` are lists for ``max_contributions`` and ``max_per_leaf``. Each quantity keeps its part of the
+        loss.
+        """
         spending = {str(name): plan for name, plan in self.plans.items() if plan._spends}
-        return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
+        tables = {name: plan.compare(**bounds) for name, plan in spending.items()}
+        return pd.concat(tables, names=["quantity"])
 
     def _prepared(self, data: Any) -> Release:
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
@@ -305,7 +310,7 @@ class JointPlan(Plan[pd.DataFrame]):
             elif name != self.count or self.shows_count:
                 columns |= columns_of(name, plan, values[name])
         table = release_frame(self._first._labelled, columns, self._attrs(origin))
-        together = {name: (plan, values[name]) for name, plan in self.plans.items()}
+        together = {name: (self.plans[name], values[name]) for name in self._asked}
         doubts = doubts_of(together, self._first.domain, means)
         linear = linear_estimates(self.plans, list(values.values()), origin)
         return Outcome(table, self._totals(values), causes_of(plans), doubts, linear)
@@ -313,14 +318,20 @@ class JointPlan(Plan[pd.DataFrame]):
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
         """Return the totals of counts and sums. Those of means do not show how many records there are."""
         totals: dict[Hashable, tuple[npt.ArrayLike, float]] = {}
-        for name, plan in self.plans.items():
+        for name in self._asked:
+            plan = self.plans[name]
             if name not in self.means:
                 root = {
                     name: plan._in_column_units(values[name].shown[0]),
                     f"{column_prefix(name)}std_error": plan.node_std_errors[0],
                 }
-                totals |= totals_of(root, {name: plan.quantity})
+                totals |= totals_of(root, {name: plan.shown_quantity})
         return totals
+
+    @property
+    def _asked(self) -> list[Hashable]:
+        """The names of what the table shows, and of the count by which it divides."""
+        return [name for name in self.plans if self.means or self._shown(name) != "not shown"]
 
     def provenance(self, origin: Origin | None = None) -> dict[str, Any]:
         """Describe how a release is made, as `Plan.provenance`: what all quantities share, and each one."""
@@ -337,6 +348,8 @@ class JointPlan(Plan[pd.DataFrame]):
             for name, one in each.items()
         }
         for name, plan in self.plans.items():
+            if plan.count is not None:
+                own[str(name)] |= {"middle": float(plan.quantity.origin), "count": str(self.count)}
             if not plan._spends:
                 own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
         shared = {key: value for key, value in common.items() if key not in (*_OWN, *differing)}
@@ -387,6 +400,17 @@ class JointPlan(Plan[pd.DataFrame]):
             count=data["count"],
             shows_count=data["shows_count"],
         )
+
+
+def with_count(
+    plans: Mapping[Hashable, AdditivePlan], means: Sequence[Hashable], count: Hashable
+) -> dict[Hashable, AdditivePlan]:
+    """Tell the sums that are measured from the middle of their bounds which plan counts the records."""
+    found = {}
+    for name, plan in plans.items():
+        own = plans[count] if plan.quantity.shift and name not in means else None
+        found[name] = plan if plan.count is own else replace(plan, count=own)
+    return found
 
 
 def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:

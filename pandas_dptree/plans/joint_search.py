@@ -13,9 +13,10 @@ from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
+from pandas_dptree.planning.middles import best_middles
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
-from pandas_dptree.plans.joint import JointPlan, joint_delta
+from pandas_dptree.plans.joint import JointPlan, joint_delta, with_count
 from pandas_dptree.plans.measurement import FROM_SHARES
 from pandas_dptree.plans.options import JOINT, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.search import find_plan, noises_for
@@ -88,52 +89,79 @@ def plan_jointly(
 
     For an error with variance :math:`\Delta^2 s^{-k}` in its scale, where s is its share of the loss, the sum
     is least for :math:`s \propto \Delta^{2/(1+k)}`. `quantities` and `scales` are in the order of the table;
-    `contributions` states how many records of one unit each quantity counts, if they differ. `means`, `count`
-    and `shows_count` are those of `JointPlan`, `in_forest` that of `AdditivePlan`.
+    `contributions` states how many records of one unit each quantity counts, if these are not the same
+    records. `means`, `count` and `shows_count` are those of `JointPlan`, `in_forest` that of `AdditivePlan`.
+    Sums of the same records are measured from the middles of their bounds where that is better.
     """
     given = with_defaults(JOINT, options)
-    known, most = given["known"], contributions or dict.fromkeys(quantities, given["max_contributions"])
+    known, most = given["known"], contributions or {}
     public = Known.read(domain, known)
     if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
         find_plan(domain, **options)  # raises, since nothing is left to measure
-    spending = [name for name, each in quantities.items() if each != COUNT or not public.exact[-1].all()]
     loss = stated_loss(given)
     scale = dict(zip(quantities, scales, strict=True))
+    counted = next((name for name, each in quantities.items() if each == COUNT), COUNT.name)
+    count_shown = counted in quantities and shows_count
+    # Sums are plain where nobody has proved more, and where the table would not show which counts are known.
+    same_records = contributions is None and str(given["neighbors"]) == "add_remove"
+    may_share = same_records and (known is None or count_shown)
+    sums = [name for name, each in quantities.items() if each != COUNT and name not in means and may_share]
     found = []
     for noise in noises_for(given["mechanism"], loss):
         divisible = loss
         if loss.kind == "approximate" and noise.euclidean:
             divisible = PrivacyLoss(rho=float(noise.budget(loss)))
+        power = noise.variance_power(divisible)
+        parts, count_scale = dict(quantities), scale.get(counted, math.inf)
+        if sums:
+            weights = [scale[name] ** -2 for name in sums]
+            free = public.exact[-1].all()
+            chosen = best_middles(
+                [quantities[name] for name in sums], weights, None if free else count_scale**-2, power
+            )
+            parts |= dict(zip(sums, chosen, strict=True))
+            middles = [each * float(part.origin) ** 2 for each, part in zip(weights, chosen, strict=True)]
+            if any(middles):
+                parts.setdefault(counted, COUNT)
+                count_scale = (count_scale**-2 + sum(middles)) ** -0.5
 
-        def planned(name: Hashable, part: PrivacyLoss, noise: AdditiveNoise = noise) -> AdditivePlan:
+        def planned(
+            name: Hashable,
+            part: PrivacyLoss,
+            noise: AdditiveNoise = noise,
+            parts: Mapping[Hashable, Quantity] = parts,
+        ) -> AdditivePlan:
             own: NoisyOptions = {
                 **options,
                 "epsilon": part.epsilon,
                 "delta": part.delta,
                 "rho": part.rho,
                 "mechanism": noise,
-                "max_contributions": most[name],
-                "known": public if quantities[name] == COUNT else None,
+                "max_contributions": most.get(name, given["max_contributions"]),
+                "known": public if parts[name] == COUNT else None,
             }
-            return find_plan(domain, quantities[name], in_forest=in_forest, **own)
+            return find_plan(domain, parts[name], in_forest=in_forest, **own)
 
-        power = noise.variance_power(divisible)
-        errors = [_typical_error(planned(name, divisible), power) / scale[name] for name in spending]
+        spending = [name for name, each in parts.items() if each != COUNT or not public.exact[-1].all()]
+        part_scale = {**scale, counted: count_scale}
+        errors = [_typical_error(planned(name, divisible), power) / part_scale[name] for name in spending]
         shares = _shares(errors, power)
         plans = [planned(name, part) for name, part in zip(spending, divisible.divide(shares), strict=True)]
         named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
-        for name in quantities.keys() - named.keys():  # all counts are public, and spend nothing
+        for name in parts.keys() - named.keys():  # all counts are public, and spend nothing
             no_shares = np.zeros(len(public.exact))
             named[name] = replace(
                 plans[0], quantity=COUNT, known=public, budget_shares=no_shares, unit_noise_scales=FROM_SHARES
             )
-        found.append({name: named[name] for name in quantities})
+        found.append(with_count({name: named[name] for name in parts}, means, counted))
 
     def cost(plans: Mapping[Hashable, AdditivePlan]) -> float:
-        return sum((plan.expected_error / scale[name]) ** 2 for name, plan in plans.items())
+        return sum((plans[name].expected_error / size) ** 2 for name, size in scale.items())
 
     best = min(found, key=cost)
     warn_of_arguments(loss, domain, known_total(public))
+    if any(plan.count for plan in best.values()):
+        count, shows_count = counted, count_shown
     return JointPlan(loss=loss, plans=best, means=means, count=count, shows_count=shows_count)
 
 

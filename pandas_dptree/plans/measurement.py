@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.estimation.estimators import Consistency, Estimator, Fit, estimator_for
-from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
+from pandas_dptree.estimation.intervals import error_half_widths, error_steps, estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
@@ -57,6 +57,7 @@ class Measurement(TreePlan):
     budget_shares: FloatArray
     unit_noise_scales: FloatArray = field(default_factory=lambda: FROM_SHARES)
     in_forest: bool = False
+    count: Measurement | None = None
 
     def __post_init__(self) -> None:
         """Check the shares and the noise scales; compute noise scales from the shares if none are given."""
@@ -71,6 +72,12 @@ class Measurement(TreePlan):
         if column is not None and any(least.any() for least in self.known.least):
             raise ArgumentError(
                 "known", "holds counts, not sums.", hint="for sums, only structural zeros can be known."
+            )
+        if self.count is not None and not self._fits_count(self.count):
+            raise ArgumentError(
+                "count",
+                "must be a plan that counts the same records, for sums of differences from a middle.",
+                hint="make the plan with plan_agg or plan_sums.",
             )
         cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are invalid
         check_confidence(self.confidence)
@@ -94,6 +101,16 @@ class Measurement(TreePlan):
             )
         for name in ("budget_shares", "unit_noise_scales", "level_weights"):
             object.__setattr__(self, name, _read_only(getattr(self, name)))
+
+    def _fits_count(self, count: Measurement) -> bool:
+        """Whether a middle for each record that another plan counts makes sums of these differences."""
+        return (
+            self.quantity.shift != 0
+            and count.quantity == COUNT
+            and count.tree is self.tree
+            and (count.max_contributions, count.consistency, count.noise, count.in_forest)
+            == (self.max_contributions, self.consistency, self.noise, self.in_forest)
+        )
 
     def _scales_of_shares(self) -> FloatArray:
         """Compute the noise scales with which the shares spend the whole loss."""
@@ -135,7 +152,12 @@ class Measurement(TreePlan):
     @cached_property
     def _estimator(self) -> Estimator:
         """How noisy values become those of the table."""
-        return estimator_for(self.consistency, self.fit, signed=not self.quantity.non_negative)
+        return estimator_for(self.consistency, self.fit, signed=not self.shown_quantity.non_negative)
+
+    @property
+    def shown_quantity(self) -> Quantity:
+        """What the table adds up, which is measured from the middle of its bounds if there is a `count`."""
+        return self.quantity if self.count is None else self.quantity.from_zero()
 
     @property
     def _spends(self) -> bool:
@@ -190,10 +212,28 @@ class Measurement(TreePlan):
         return propagate(self.tree, noise)
 
     @cached_property
+    def _error_variances(self) -> Sequence[FloatArray]:
+        """Variance of the error of every node, in squared units."""
+        combined = self._estimator.combines_levels
+        own = self._variances.final if combined else self._measured_variances
+        return own if self.count is None else self._beside_count(own, self.count._error_variances, 2)
+
+    def _beside_count(self, own: Levels, of_count: Levels, power: int = 1) -> list[npt.NDArray[Any]]:
+        """Add what belongs to the `count` to what belongs to the differences, times a power of the middle.
+
+        With the power 1 these are values; the noise of both is independent, so those of order 2 and 4 are
+        variances and fourth cumulants.
+        """
+        factor = self.quantity.shift**power
+        return [
+            mine + (factor if power == 1 else float(factor)) * its
+            for mine, its in zip(own, of_count, strict=True)
+        ]
+
+    @cached_property
     def _unit_errors(self) -> list[FloatArray]:
         """Standard error of every node, in units."""
-        combined = self._estimator.combines_levels
-        return [np.sqrt(each) for each in (self._variances.final if combined else self._measured_variances)]
+        return list(map(np.sqrt, self._error_variances))
 
     @cached_property
     def node_std_errors(self) -> list[FloatArray]:
@@ -211,9 +251,20 @@ class Measurement(TreePlan):
     @cached_property
     def error_cumulants(self) -> list[FloatArray]:
         """Fourth cumulants of the errors in `node_std_errors`, in units to the fourth power."""
+        own = self._noise_cumulants
         if self._estimator.combines_levels:
-            return estimate_cumulants(self.tree, self._variances, self._noise_cumulants)
-        return self._noise_cumulants
+            own = estimate_cumulants(self.tree, self._variances, own)
+        return own if self.count is None else self._beside_count(own, self.count.error_cumulants, 4)
+
+    @cached_property
+    def _error_steps(self) -> list[FloatArray]:
+        """The steps in which the errors of every node come, at most, in units."""
+        noisy = [np.where(np.isfinite(v) & (v > 0), 1.0, 0.0) for v in self._variances.noise]
+        own = error_steps(self.tree, self._variances) if self._estimator.combines_levels else noisy
+        if self.count is None:
+            return own
+        of_count = (abs(self.quantity.shift) * steps for steps in self.count._error_steps)
+        return [np.maximum(*steps) for steps in zip(own, of_count, strict=True)]
 
     @cached_property
     def _node_half_widths(self) -> list[FloatArray]:
@@ -222,6 +273,9 @@ class Measurement(TreePlan):
         return self._half_widths_at(self.confidence)
 
     def _half_widths_at(self, confidence: float) -> list[FloatArray]:
+        if self.count is not None:
+            moments = zip(self._error_variances, self.error_cumulants, self._error_steps, strict=True)
+            return [error_half_widths(*each, confidence) for each in moments]
         if self._estimator.combines_levels:
             return half_widths(self.tree, self._variances, self._noise_cumulants, confidence)
         return [
@@ -240,7 +294,7 @@ class Measurement(TreePlan):
     @cached_property
     def _possible_range(self) -> tuple[Sequence[npt.NDArray[Any]], Sequence[npt.NDArray[Any]]]:
         """The least and the most that each node can hold according to public knowledge, in units."""
-        if self.quantity.non_negative:
+        if self.shown_quantity.non_negative:
             return self.known.least, self.known.most(self.tree)
         least = [np.where(exact, 0.0, -np.inf) for exact in self.known.exact]
         return least, [-low for low in least]
@@ -276,6 +330,8 @@ class Measurement(TreePlan):
 
     @cached_property
     def _gap_and_reason(self) -> tuple[float | None, str]:
+        if self.count is not None:
+            return None, "Gap: unknown, as the errors of the sums have those of a count in them."
         return gap_of(self)
 
 
@@ -284,12 +340,14 @@ class Measured:
     """The measurements and estimates of one quantity, in its units: one array per level.
 
     `noisy` has known values in place of measurements, and None for levels that were not measured. `shown` are
-    the estimates in the table. `leaves` has the measurements of all leaves, those of known ones too.
+    the estimates in the table. `leaves` has the measurements of all leaves, those of known ones too. `count`
+    is what was measured by the plan's `count`.
     """
 
     noisy: Sequence[IntArray | None]
     shown: Levels
     leaves: IntArray | None
+    count: Measured | None = None
 
 
 def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -117,6 +117,10 @@ class Quantity:
         middle = (self.low + self.high) // 2
         return replace(self, low=self.low - middle, high=self.high - middle, shift=self.shift + middle)
 
+    def from_zero(self) -> Quantity:
+        """Add up the same column itself: what `centred` measures, and `shift` for each row."""
+        return replace(self, low=self.low + self.shift, high=self.high + self.shift, shift=0)
+
     @property
     def origin(self) -> Fraction:
         """What is subtracted from each value, in the scale of the column."""

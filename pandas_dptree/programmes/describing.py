@@ -142,7 +142,7 @@ def _errors_of_several(plan: JointPlan, *, counts: bool) -> Iterator[str]:
     """Say how accurate counts and sums are on each level, and means of the finest."""
     means = {name: plan.plans[name] for name in plan.means}
     for name, part in plan.plans.items():
-        if name not in means and (counts or part.quantity.column is not None):
+        if name not in means and name in plan._asked and (counts or part.quantity.column is not None):
             yield f"standard error of {name}: {_by_level(part)}."
     if means:
         count = next(part for part in plan.plans.values() if part.quantity.column is None)

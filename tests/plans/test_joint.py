@@ -162,7 +162,8 @@ def check_quantities_together(stated, mechanism, options):
                 planned(domain, quantities, **arguments)
             continue
         combined = planned(domain, quantities, **arguments)
-        assert combined.loss == loss and len(combined.plans) == 3 + (planned is plan_means)
+        counted = planned is plan_means or any(each.count for each in combined.plans.values())
+        assert combined.loss == loss and len(combined.plans) == 3 + counted
         assert spends_no_more(list(combined.plans.values()), loss)
 
 

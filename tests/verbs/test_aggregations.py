@@ -237,7 +237,7 @@ def test_what_is_measured_counts_and_not_what_shares_say():
 @each(
     ("change", "argument"),
     [
-        ({"means": ()}, "means"),
+        ({"means": (), "count": None}, "means"),
         ({"means": ("visits",)}, "means"),
         ({"means": ("no",)}, "means"),
         ({"count": None}, "means"),

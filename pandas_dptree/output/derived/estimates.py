@@ -13,17 +13,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
-from pandas_dptree.estimation.covariance import coefficients, half_width, variance
-from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, intervals
+from pandas_dptree.estimation.covariance import coefficients, moments
+from pandas_dptree.estimation.intervals import (
+    error_half_widths,
+    error_steps,
+    estimate_cumulants,
+    intervals,
+)
 from pandas_dptree.estimation.joint_cumulants import joint_cumulants
 from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
 from pandas_dptree.estimation.ratios import independent
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray, Tree
-from pandas_dptree.mechanisms.additive import NOISES
+from pandas_dptree.mechanisms.additive import NOISES, AdditiveNoise
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.output.table_digest import state_digest, stated_digest, table_digest
@@ -36,7 +42,11 @@ _LINEAR = 'release with keep=["linear"]; for a table that a ledger keeps, use le
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What a table states about one column: how it is shown, its unit, and how it was estimated."""
+    """What a table states about one column: how it is shown, its unit, and how it was estimated.
+
+    `scales` are those of the noise, in the unit of the column. Sums that were measured from the `middle` of
+    their bounds, and shown with that middle for each record, have the noise of the `count`, too.
+    """
 
     shown: str
     unit: float
@@ -45,6 +55,9 @@ class Quantity:
     fit: str
     scales: Sequence[float | None]
     mechanism: str
+    middle: float
+    count: str
+    count_scales: Sequence[float | None]
 
     @property
     def signed(self) -> bool:
@@ -70,7 +83,8 @@ def check_whole(table: pd.DataFrame, argument: str) -> None:
 def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released") -> Quantity:
     """Read what a table states about a column; refuse tables that state no noise of estimates by trees."""
     stated = provenance_of(table)
-    stated = {**stated, **dict(stated.get("quantities", {})).get(str(column), {})}
+    several = dict(stated.get("quantities", {}))
+    stated = {**stated, **several.get(str(column), {})}
     mechanism, scales = stated.get("mechanism"), stated.get("noise_scale")
     if not stated:
         raise ArgumentError(
@@ -96,12 +110,86 @@ def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released
         fit=stated["fit"],
         scales=list(scales.values()),
         mechanism=str(mechanism),
+        middle=float(stated.get("middle", 0.0)),
+        count=str(stated.get("count", "")),
+        count_scales=list(several[stated["count"]]["noise_scale"].values()) if "middle" in stated else [],
     )
 
 
 @dataclass(frozen=True, eq=False)
+class Noise:
+    """The noise of the measurements of each node, and what it adds to an estimate: `factor` times its own.
+
+    Errors are independent sums of such noises. `noise` has the variances, inf where nothing was measured.
+    """
+
+    tree: Tree
+    noise: Sequence[FloatArray]
+    fourth_cumulants: Sequence[float]
+    combined: bool
+    factor: float = 1.0
+
+    @classmethod
+    def of(
+        cls, tree: Tree, kind: AdditiveNoise, scales: Sequence[float | None],
+        known: Sequence[npt.NDArray[np.bool_]], *, combined: bool, factor: float = 1.0,
+    ) -> Noise:  # fmt: skip
+        """Return the noise of levels with these scales, which known nodes do not have."""
+        noise, fourth = [], []
+        for scale, exact in zip(scales, known, strict=True):
+            here = np.inf if scale is None else max(float(kind.variance(scale)), LEAST_VARIANCE)
+            noise.append(np.where(exact, 0.0, here))
+            fourth.append(0.0 if scale is None else float(kind.fourth_cumulant(scale)))
+        return cls(tree, noise, fourth, combined, factor)
+
+    @cached_property
+    def variances(self) -> Variances:
+        """The variances of least squares."""
+        return propagate(self.tree, self.noise)
+
+    @cached_property
+    def _cumulants(self) -> tuple[list[FloatArray], list[FloatArray]]:
+        """The variances and the fourth cumulants of the measurements, 0 where there is none."""
+        second, fourth = [], []
+        for kappa, noise in zip(self.fourth_cumulants, self.noise, strict=True):
+            measured = np.isfinite(noise) & (noise > 0)
+            second.append(np.where(measured, noise, 0.0))
+            fourth.append(np.where(measured, kappa, 0.0))
+        return second, fourth
+
+    @cached_property
+    def moments(self) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
+        """The variance, the fourth cumulant and the step of each node's error, level by level."""
+        second, fourth = self._cumulants
+        steps = [(v > 0).astype(float) for v in second]
+        if self.combined:
+            steps = error_steps(self.tree, self.variances)
+            fourth = estimate_cumulants(self.tree, self.variances, fourth)
+            second = list(self.variances.final)
+        factors = self.factor**2, self.factor**4, abs(self.factor)
+        found = zip((second, fourth, steps), factors, strict=True)
+        second, fourth, steps = ([factor * each for each in levels] for levels, factor in found)
+        return second, fourth, steps
+
+    def joint_cumulants(self, renew: Sequence[bool]) -> list[list[FloatArray]]:
+        """Return the eight joint cumulants of each node with an ancestor: see there."""
+        pairs = list(zip(*self._cumulants, strict=True))
+        factors = [self.factor**2] * 3 + [self.factor**4] * 5
+        return [
+            [factor * each for factor, each in zip(factors, level, strict=True)]
+            for level in joint_cumulants(self.tree, self.variances, pairs, renew)
+        ]
+
+    def moments_of_sum(self, weights: Sequence[FloatArray]) -> FloatArray:
+        """Return the variance, the fourth cumulant and the step of the error of a weighted sum of nodes."""
+        parts = coefficients(self.tree, self.variances, weights) if self.combined else list(weights)
+        found = np.array(moments(self.variances, self._cumulants[1], parts))
+        return found * [self.factor**2, self.factor**4, abs(self.factor)]
+
+
+@dataclass(frozen=True, eq=False)
 class Estimates:
-    """One column of a whole released table, row by row in its units, with the noise that it is made of.
+    """One column of a whole released table, row by row in its units, with the noises that it is made of.
 
     `nodes` has for each level of the tree the row of each node; nodes that continue a short path have the row
     of its end.
@@ -114,7 +202,7 @@ class Estimates:
     linear: FloatArray
     tree: Tree
     nodes: Sequence[IntArray]
-    noise: Sequence[FloatArray]
+    noises: Sequence[Noise]
 
     @classmethod
     def of(
@@ -149,13 +237,19 @@ class Estimates:
             raise ArgumentError(argument, "lacks the unbiased estimates behind its numbers.", hint=_LINEAR)
         tree, nodes = _tree_of(released, len(quantity.scales), argument)
         known = np.zeros(len(table)) == shown.error
-        kind = NOISES[quantity.mechanism]
-        noise = []
-        for scale, rows in zip(quantity.scales, nodes, strict=True):
-            here = np.inf if scale is None else float(kind.variance(scale / quantity.unit))
-            noise.append(np.where(known[rows], 0.0, max(here, LEAST_VARIANCE)))
-        unit = quantity.unit
-        found = cls(released, shown.name, quantity, shown.numbers / unit, linear / unit, tree, nodes, noise)
+        kind, unit, combined = NOISES[quantity.mechanism], quantity.unit, quantity.consistency != "none"
+        scales = [None if scale is None else scale / unit for scale in quantity.scales]
+        noises = [Noise.of(tree, kind, scales, [known[rows] for rows in nodes], combined=combined)]
+        if quantity.middle:
+            counts = [name for name in released.columns if str(name) == quantity.count]
+            public = np.zeros(len(table)) == released.shown(counts[0]).error if counts else known
+            noises.append(
+                Noise.of(
+                    tree, kind, quantity.count_scales, [public[rows] for rows in nodes],
+                    combined=combined, factor=round(quantity.middle / unit),
+                )
+            )  # fmt: skip
+        found = cls(released, shown.name, quantity, shown.numbers / unit, linear / unit, tree, nodes, noises)
         if shown.error is None or not np.allclose(
             np.sqrt(found.moments[0]) * unit, shown.error, rtol=1e-6, atol=1e-12
         ):
@@ -177,38 +271,11 @@ class Estimates:
         return self.quantity.consistency != "none"
 
     @cached_property
-    def variances(self) -> Variances:
-        """The variances of least squares."""
-        return propagate(self.tree, self.noise)
-
-    @cached_property
-    def _cumulants(self) -> tuple[list[FloatArray], list[FloatArray]]:
-        """The variances and the fourth cumulants of the measurements, 0 where there is none."""
-        kind = NOISES[self.quantity.mechanism]
-        second, fourth = [], []
-        for scale, noise in zip(self.quantity.scales, self.noise, strict=True):
-            measured = np.isfinite(noise) & (noise > 0)
-            kappa = 0.0 if scale is None else float(kind.fourth_cumulant(scale / self.quantity.unit))
-            second.append(np.where(measured, noise, 0.0))
-            fourth.append(np.where(measured, kappa, 0.0))
-        return second, fourth
-
-    @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The variance, the fourth cumulant and the step of each row's error."""
-        second, fourth = self._cumulants
-        if not self.combined:
-            return (
-                self._by_row(second),
-                self._by_row(fourth),
-                self._by_row([(v > 0).astype(float) for v in second]),
-            )
-        powers = estimate_cumulants(self.tree, self.variances, [(v > 0).astype(float) for v in second])
-        return (
-            self._by_row(self.variances.final),
-            self._by_row(estimate_cumulants(self.tree, self.variances, fourth)),
-            np.minimum(self._by_row(powers) ** 0.25, 1.0),
-        )
+        parts = [[self._by_row(levels) for levels in each.moments] for each in self.noises]
+        variance, fourth, steps = map(np.stack, zip(*parts, strict=True))
+        return variance.sum(axis=0), fourth.sum(axis=0), steps.max(axis=0)
 
     def half_widths(self, confidence: float) -> FloatArray:
         """Return half the width of each row's interval."""
@@ -231,9 +298,11 @@ class Estimates:
         above = self.ancestors(level)
         if self.combined:
             renew = [level is None or depth <= level for depth in range(self.tree.depth)]
-            pairs = list(zip(*self._cumulants, strict=True))
-            levels = joint_cumulants(self.tree, self.variances, pairs, renew)
-            joint = [self._by_row([each[place] for each in levels]) for place in range(8)]
+            parts = [each.joint_cumulants(renew) for each in self.noises]
+            joint = [
+                np.sum([self._by_row([level[place] for level in levels]) for levels in parts], axis=0)
+                for place in range(8)
+            ]
         else:
             joint = independent((variance, variance[above]), (fourth, fourth[above]))
         itself = above == np.arange(len(above))
@@ -249,10 +318,10 @@ class Estimates:
             np.where(self.released.depth[rows] == level, weight[rows], 0.0)
             for level, rows in enumerate(self.nodes)
         ]
-        if self.combined:
-            parts = coefficients(self.tree, self.variances, parts)
-        width = half_width(self.variances, self._cumulants[1], parts, confidence)
-        return variance(self.variances, parts) ** 0.5, width
+        variance, fourth, step = np.stack([each.moments_of_sum(parts) for each in self.noises], axis=1)
+        total = variance.sum(keepdims=True)
+        half = error_half_widths(total, fourth.sum(keepdims=True), step.max(keepdims=True), confidence)
+        return float(total[0]) ** 0.5, float(half[0])
 
     def intervals(
         self, linear: FloatArray, half: FloatArray, shown: FloatArray, *, least: float, whole: bool

@@ -89,7 +89,8 @@ def at_once(
     fourth = unit**2 * variance
     if provenance.get("mechanism") != "gaussian":
         fourth += 3.0 * variance**2
-    wide = error_half_widths(variance, fourth, np.full(1, unit), 1 - (1 - confidence) / level.competed)
+    steps = np.full(1, max(unit, abs(float(_quantity(shown.name, provenance).get("middle", 0.0)))))
+    wide = error_half_widths(variance, fourth, steps, 1 - (1 - confidence) / level.competed)
     wider = wide - error_half_widths(variance, fourth, np.zeros(1), confidence)
     lower, upper = (end[level.rows] for end in shown.interval)
     least = 0.0 if kind_of(shown.name, provenance) == "non-negative" else -np.inf

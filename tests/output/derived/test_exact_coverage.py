@@ -36,7 +36,7 @@ def outcomes(estimates, truth):
     measured = sum(truth) + noise[0], truth[0] + noise[1], truth[1] + noise[2]
     if not estimates.combined:
         return measured[0].ravel(), measured[1].ravel(), likely.ravel()
-    below, own = measured[1] + measured[2], estimates.variances.own[0][0]
+    below, own = measured[1] + measured[2], estimates.noises[0].variances.own[0][0]
     root = own * measured[0] + (1 - own) * below
     return root.ravel(), (measured[1] + (root - below) / 2).ravel(), likely.ravel()
 
