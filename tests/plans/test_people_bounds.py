@@ -25,6 +25,7 @@ from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.level_losses import laplace_rho
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.sensitivity import TreeSensitivity, sum_sensitivity
+from pandas_dptree.privacy.tree_sensitivity import LevelCapacities, tree_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_people import World, delta, random_caps, random_parents
 
@@ -330,3 +331,26 @@ def test_a_unit_that_leaves_may_be_worse_than_one_that_moves():
     moving = delta(1.0, [[(), (1, 1), (1, 1)]], [scales], 1)
     assert (round(leaving, 4), round(moving, 4)) == (0.1635, 0.0949)
     assert composition.laplace_delta(1.0, scales, moves) == pytest.approx(leaving, rel=1e-9)
+
+
+def test_ranges_of_many_rows_cover_each_number():
+    """One region of 100 clinics and many of one: most is moved by rows that fill the large one again."""
+    k, levels = 150, [LevelCapacities(((150, 1),), True), LevelCapacities(((100, 1), (1, 200)), False)]
+    moves = tree_sensitivity(levels, k, neighbors="replace")
+    for root in (0.1, 0.3, 0.6, 1.0):
+        claimed = max(root * above.l2_squared + below.l2_squared for above, below in moves.patterns)
+        for b in range(k + 1):
+            both = sorted([n for fill in map(levels[1].fill, (k, b)) for n in fill], reverse=True)
+            squares = sum(rows**2 * n for rows, n in both)
+            assert root * (k - b) ** 2 + squares <= claimed
+    assert len(moves.patterns) == 34
+
+
+@each("k", [2, 32, 33, 40, 500])
+@each("caps", [{}, {"max_per_leaf": 1}, {"max_per_leaf": 2, "max_per_node": {"a": 5}}])
+def test_the_verifier_finds_the_patterns_of_many_rows(k, caps):
+    keys = pd.DataFrame({"a": [*"xxxxxxyyyz"], "b": [*"1234567890"]})
+    known = keys.tail(2).assign(count=0)
+    options = {"privacy_unit": "person", "max_contributions": k, "neighbors": "replace", "rho": 1.0}
+    plan = dpt.plan(dpt.Domain.from_frame(keys, by=["a", "b"]), known=known, **options, **caps)
+    check_verifier(case_of(plan, k))
