@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -354,3 +355,25 @@ def test_the_verifier_finds_the_patterns_of_many_rows(k, caps):
     options = {"privacy_unit": "person", "max_contributions": k, "neighbors": "replace", "rho": 1.0}
     plan = dpt.plan(dpt.Domain.from_frame(keys, by=["a", "b"]), known=known, **options, **caps)
     check_verifier(case_of(plan, k))
+
+
+@each(("low", "high"), [(1, 1), (0, 3)])
+@each("k", [1, 3, 20, 100])
+def test_a_few_patterns_cover_all_and_what_lies_between(k, low, high):
+    quantity = Quantity(column=None if low else "x", low=low, high=high)
+    caps = (None, None, 2)
+    moves = sensitivity_on(
+        Tree.from_branching([9, 7]), quantity, neighbors="replace", max_contributions=k, caps=caps
+    )
+    few = norms_of(moves.covered(8))
+    assert len(few) <= 8
+    every = norms_of(moves)
+    for here, there in zip(every, every[1:] if moves.between else every, strict=False):
+        assert any((here <= cover).all() and (there <= cover).all() for cover in few)
+
+
+def norms_of(moves: TreeSensitivity) -> list[npt.NDArray[np.int64]]:
+    return [
+        np.array([(level.l1, level.l2_squared, level.linf) for level in pattern])
+        for pattern in moves.patterns
+    ]
