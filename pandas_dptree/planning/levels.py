@@ -41,8 +41,8 @@ def uniform_shares(tree: Tree, *, known: Flags | None = None) -> FloatArray:
 def geometric_shares(tree: Tree, variance_power: int, *, known: Flags | None = None) -> FloatArray:
     """Give each level of n nodes a share proportional to n**(1 / (1 + k)), with k the `variance_power`.
 
-    It is the best split for all nodes equally without least squares, since it minimizes the sum of ``n *
-    share**-k``. A level whose counts are all known gets no share.
+    If all levels cost the same, it is the best split for all nodes equally without least squares, since it
+    minimizes the sum of ``n * share**-k``. A level whose counts are all known gets no share.
     """
     sizes = np.where(levels_to_measure(tree, known), np.asarray(tree.level_sizes, dtype=np.float64), 0.0)
     shares = sizes ** (1 / (1 + variance_power))
