@@ -49,8 +49,9 @@ def random_case(seed: int) -> Case | None:
     choose, rng = random.Random(seed), np.random.default_rng(seed)
     parents = random_parents(rng, choose.choice([1, 2, 2]), most=5)
     kind = choose.choice(["counts", "counts", "sums", "joint"])
-    k = choose.randint(1, 3 if kind == "counts" else 2)
-    caps = random_caps(rng, len(parents), k) if choose.random() < 0.5 else ()
+    capped = choose.random() < 0.5
+    k = choose.randint(1, (4 if capped else 3) if kind == "counts" else 2)
+    caps = random_caps(rng, len(parents), k) if capped else ()
     keys = keys_of(parents, choose)
     names = list(keys)
     noise, loss = choose.choice(
@@ -76,7 +77,7 @@ def random_case(seed: int) -> Case | None:
         of = dict(zip(names, caps[1:], strict=True))
         options |= {"max_per_leaf": of.pop(names[-1]), "max_per_node": {n: m for n, m in of.items() if m}}
     domain, bounds = dpt.Domain.from_frame(keys, by=names), choose.choice(BOUNDS)
-    if kind != "sums" and choose.random() < 0.3:
+    if kind != "sums" and choose.random() < 0.4:
         options["known"] = keys.sample(1, random_state=seed).assign(count=0)
     summed = {"bounds": bounds, "granularity": 1}
     try:
