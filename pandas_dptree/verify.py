@@ -552,9 +552,9 @@ def replaced(nodes: Nodes, single: bool, k: int, fewer: int, more: int, m: int) 
         return move_of(fill(nodes, k - fewer), m)
     left, both = sum(n for _, n in nodes), []
     for rows, n in sorted([*fill(nodes, k), *fill(nodes, more)], reverse=True):
-        both.append((rows, min(n, left)))
-        left -= both[-1][1]
-    return move_of([each for each in both if each[1]], m)
+        both += [(rows, min(n, left))] if left else []
+        left -= min(n, left)
+    return move_of(both, m)
 
 
 def both_signs(nodes: Nodes, k: int, low: int, high: int) -> Move:
@@ -568,9 +568,8 @@ def both_signs(nodes: Nodes, k: int, low: int, high: int) -> Move:
     most *= high - low
     root = 32 * (s * a * (m - a)) ** 2
     l2 = s * (2 * m**2 - 4 * m * a + 6 * a**2) + (math.isqrt(root - 1) + 1 if root else 0)
-    return Move(
-        min(2 * m * l1, n * most), min(l2, k**2 * max((high - low) ** 2, 2 * m**2), n * most**2), most
-    )
+    one_row = max((high - low) ** 2, 2 * m**2)
+    return Move(min(2 * m * l1, n * most), min(l2, k**2 * one_row, n * most**2), most)
 
 
 def steps_of(k: int, *, capped: bool) -> list[tuple[int, int]]:
@@ -596,11 +595,9 @@ def covered(quantity: Quantity) -> list[Sequence[Move]]:
         patterns = [cover(pair) for pair in pairwise(patterns)]
     if len(patterns) <= 8:
         return patterns
-    size = math.ceil((len(patterns) - 2) / 6)
-    middle = [
-        cover(patterns[i : min(i + size, len(patterns) - 1)]) for i in range(1, len(patterns) - 1, size)
-    ]
-    return [patterns[0], *middle, patterns[-1]]
+    first, *middle, last = patterns
+    size = math.ceil(len(middle) / 6)
+    return [first, *(cover(middle[i : i + size]) for i in range(0, len(middle), size)), last]
 
 
 # Privacy: exact budgets -------------------------------------------------------------------------------------
@@ -661,19 +658,11 @@ def decimal(value: Fraction | float) -> Decimal:
     return Decimal(Fraction(value).numerator) / Decimal(Fraction(value).denominator)
 
 
-def laplace_moves(pattern: Sequence[Move]) -> list[list[list[int]]]:
-    """Return moves of the nodes of each level, all of which dominate the pattern with Laplace noise.
-
-    One node takes all of L1, or each node as much as it can, until L1 is used up.
-    """
-    alone = [[move.l1] for move in pattern]
-    spread = [
-        [min(each.linf, each.l1 - taken) for taken in range(0, each.l1, each.linf)]
-        if each.l1 < 64 * each.linf
-        else [each.l1]
-        for each in pattern
-    ]
-    return [alone] if spread == alone else [alone, spread]
+def parts_of(move: Move, most: int) -> list[int]:
+    """Split L1 between nodes that move by `most` each, and one by the rest; not between 64 or more."""
+    if not most or move.l1 >= 64 * most:
+        return [move.l1] if move.l1 else []
+    return [min(most, move.l1 - taken) for taken in range(0, move.l1, most)]
 
 
 def worst_moves(move: Move) -> list[int]:
@@ -713,21 +702,16 @@ def gaussian_loss(scale: float, move: int) -> Loss:
     return [(move * (move + 2 * x) / two_variances, mass / total) for x, mass in masses.items()]
 
 
-Noise = tuple[Sequence[Decimal], Sequence[Sequence[int]]]  # variances of levels, and squared moves by pattern
-
-
-def noise_of(scales: Sequence[float], patterns: Sequence[Sequence[Move]]) -> Noise:
-    """Return the noise of a quantity."""
-    return [Decimal(scale) ** 2 for scale in scales], [[move.l2 for move in each] for each in patterns]
+Noise = tuple[Sequence[Decimal], Sequence[Sequence[Move]]]  # variances of levels, and patterns of their moves
 
 
 def distance(noise: Sequence[Noise]) -> Decimal:
     """Return the largest distance in standard deviations, with each quantity in its worst pattern."""
     total = Decimal(0)
     for variances, patterns in noise:
-        weights = [1 / v for v in variances]
         total += max(
-            sum((l2 * w for l2, w in zip(each, weights, strict=True)), Decimal(0)) for each in patterns
+            sum((move.l2 / v for move, v in zip(pattern, variances, strict=True)), Decimal(0))
+            for pattern in patterns
         )
     return total.sqrt()
 
@@ -851,16 +835,14 @@ def quantity_delta(
     It is no closer than needed to be within the limit. `fineness` is the step of the grid, relative to the
     standard deviation of one of the losses.
     """
-    scales, delta = (
-        [scale * shrink for scale in quantity.scales],
-        laplace_delta if laplace else gaussian_delta,
-    )
+    scales = [scale * shrink for scale in quantity.scales]
     simulated = Decimal(1)
     if not laplace and len(quantity.patterns) > 1:
         simulated = joint_delta([quantity], epsilon, shrink)
         if simulated <= limit or min(scales) >= 16:
             return simulated
     moved = [pattern for pattern in covered(quantity) if any(move.l1 for move in pattern)]
+    delta = laplace_delta if laplace else gaussian_delta
     return min(simulated, max(delta(pattern, epsilon, scales, fineness) for pattern in moved))
 
 
@@ -868,15 +850,12 @@ def gaussian_delta(
     pattern: Sequence[Move], epsilon: Fraction, scales: Sequence[float], fineness: float
 ) -> Decimal:
     """Return a delta of Gaussian noise if the levels move in one pattern."""
-    levels = [
-        (scale, move, worst_moves(move)) for scale, move in zip(scales, pattern, strict=True) if move.l1
-    ]
-    losses = [gaussian_loss(scale, each) for scale, _, worst in levels if scale < 16 for each in worst]
-    rest = [(scale, move) for scale, move, worst in levels if scale >= 16 or not worst]
-    width = distance([noise_of(scales, [pattern])])
+    levels = [(b, move, worst_moves(move)) for b, move in zip(scales, pattern, strict=True) if move.l1]
+    losses = [gaussian_loss(b, each) for b, _, worst in levels if b < 16 for each in worst]
+    rest = [(Decimal(b) ** 2, move) for b, move, worst in levels if b >= 16 or not worst]
+    width = distance([([Decimal(b) ** 2 for b in scales], [pattern])])
     nodes = max(len(worst) or min(move.l1, move.l2) for _, move, worst in levels)
-    smooth = noise_of([scale for scale, _ in rest], [[move for _, move in rest]])
-    simulated = simulate([smooth], nodes, width)
+    simulated = simulate([([v for v, _ in rest], [[move for _, move in rest]])], nodes, width)
     if simulated is None:
         return Decimal(1)
     return composed_delta(epsilon, losses, simulated, step_of(losses, width, fineness), CUT * len(losses))
@@ -885,13 +864,18 @@ def gaussian_delta(
 def laplace_delta(
     pattern: Sequence[Move], epsilon: Fraction, scales: Sequence[float], fineness: float
 ) -> Decimal:
-    """Return a delta of Laplace noise if the levels move in one pattern."""
-    found = [Decimal(1)]
-    for moves in laplace_moves(pattern):
-        pairs = [(b, move) for b, own in zip(scales, moves, strict=True) for move in own if move]
-        losses = [laplace_loss(b, move) for b, move in pairs]
+    """Return a delta of Laplace noise if the levels move in one pattern.
+
+    It is largest if each node moves as much as it can until L1 is used up; one that takes all is a bound too.
+    """
+    levels = list(zip(scales, pattern, strict=True))
+    found, none = [], Continuous(Decimal(0), Decimal(0), Decimal(0))
+    for moves in {
+        tuple((b, part) for b, move in levels for part in parts_of(move, move.linf if spread else move.l1))
+        for spread in (False, True)
+    }:
+        losses = [laplace_loss(*each) for each in moves]
         width = sum((loss[0][0] ** 2 for loss in losses), Decimal(0)).sqrt()
-        none = Continuous(Decimal(0), Decimal(0), Decimal(0))
         found.append(composed_delta(epsilon, losses, none, step_of(losses, width, fineness), Decimal(0)))
     return min(found)
 
@@ -903,7 +887,7 @@ def step_of(losses: Sequence[Loss], width: Decimal, fineness: float) -> Decimal:
 
 def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float) -> Decimal:
     """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
-    noise = [noise_of([scale * shrink for scale in each.scales], each.patterns) for each in quantities]
+    noise = [([Decimal(b * shrink) ** 2 for b in each.scales], each.patterns) for each in quantities]
     width = distance(noise)
     simulated = simulate(noise, max(each.moved for each in quantities), width)
     return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
@@ -963,11 +947,11 @@ def check_joint_budget(
     losses = [each.part["loss"] for each in spending]
     if all(each.keys() == loss.keys() for each in losses):
         for name, stated in loss.items():
-            spent = sum((exact(each[name]) for each in losses), Fraction(0))
-            figures = f"{name} {float(spent):.12g} of {float(stated):.12g}"
-            report.check(f"{name} of all together", spent <= exact(stated), figures)
-            used = spent >= exact(stated) * (1 - Fraction(1, 10**6))
-            report.check(f"{name} of all together is used", used, figures)
+            used = sum((exact(each[name]) for each in losses), Fraction(0))
+            figures = f"{name} {float(used):.12g} of {float(stated):.12g}"
+            report.check(f"{name} of all together", used <= exact(stated), figures)
+            all_used = used >= exact(stated) * (1 - Fraction(1, 10**6))
+            report.check(f"{name} of all together is used", all_used, figures)
         return
     if laplace or not loss.get("delta") or any("rho" not in each for each in losses):
         report.check("budget of all together", False, "the parts state losses that cannot be added up")
@@ -998,21 +982,16 @@ def check_shares(quantity: Quantity, pure: bool, report: Report) -> None:
         return
     total = math.fsum(share for (share,) in shares)
     report.check(what, abs(total - 1) <= 1e-6, f"they sum to {total:.12g}")
-    agree = all((share > 0) == (scale is not None) for (share,), (scale,) in zip(shares, scales, strict=True))
-    if not agree:
-        report.check(f"noise of {quantity.name!r} follows its shares", agree, "other levels are measured")
-        return
-    measured = zip(
-        quantity.scales, cover(quantity.patterns), [each for (each,) in shares if each], strict=True
-    )
+    pairs = [(share, scale) for (share,), (scale,) in zip(shares, scales, strict=True) if share or scale]
+    agree = all(share and scale for share, scale in pairs)
     products = [
         Fraction(scale) ** (1 if pure else 2) * Fraction(share) / cost(move, pure)
-        for scale, move, share in measured
+        for (share, scale), move in (zip(pairs, cover(quantity.patterns), strict=True) if agree else ())
         if scale > SMALLEST
     ]
     ratio = float(max(products) / min(products) - 1) if products else 0.0
-    figures = f"they are within {ratio:.2g} of what its levels cost"
-    report.check(f"noise of {quantity.name!r} follows its shares", ratio <= 1e-9, figures)
+    figures = f"within {ratio:.2g} of what its levels cost" if agree else "other levels are measured"
+    report.check(f"noise of {quantity.name!r} follows its shares", agree and ratio <= 1e-9, figures)
 
 
 # The table: values ------------------------------------------------------------------------------------------

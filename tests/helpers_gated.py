@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -139,10 +140,17 @@ def true_deltas(
     return first, second
 
 
-def all_worlds(release: Release, rows: int, neighbors: str, counts: Sequence[int]) -> Iterator[list[Node]]:
-    """List worlds of two children a node, with each choice of counts of leaves and of the rows of a unit."""
-    leaves = list(itertools.product((0, 1), repeat=release.depth))
-    units = list(itertools.combinations_with_replacement(leaves, rows))
+def all_worlds(
+    release: Release,
+    rows: int,
+    neighbors: str,
+    counts: Sequence[int],
+    caps: Sequence[int | None] = (),
+    children: int = 2,
+) -> Iterator[list[Node]]:
+    """List worlds with each choice of counts of leaves, and of the rows of a unit that the caps permit."""
+    leaves = list(itertools.product(range(children), repeat=release.depth))
+    units = [unit for unit in itertools.combinations_with_replacement(leaves, rows) if permitted(unit, caps)]
     others = [()] if neighbors == "add_remove" else units
     for filled in itertools.product(counts, repeat=len(leaves)):
         base = dict(zip(leaves, filled, strict=True))
@@ -152,12 +160,28 @@ def all_worlds(release: Release, rows: int, neighbors: str, counts: Sequence[int
                     yield world(base, other, unit)
 
 
+def permitted(unit: Sequence[Path], caps: Sequence[int | None]) -> bool:
+    """Whether no node of a level holds more rows than its cap."""
+    nodes = [
+        (cap, Counter(leaf[:level] for leaf in unit if len(leaf) >= level))
+        for level, cap in enumerate(caps)
+        if cap is not None
+    ]
+    return all(rows <= cap for cap, held in nodes for rows in held.values())
+
+
 def largest_delta(
-    release: Release, rows: int, neighbors: str, counts: Sequence[int], epsilon: float
+    release: Release,
+    rows: int,
+    neighbors: str,
+    counts: Sequence[int],
+    epsilon: float,
+    caps: Sequence[int | None] = (),
+    children: int = 2,
 ) -> float:
     """Return the largest delta of all worlds that can be listed."""
     largest = 0.0
-    worlds = all_worlds(release, rows, neighbors, counts)
+    worlds = all_worlds(release, rows, neighbors, counts, caps, children)
     for nodes in {tuple(without_shift(node, release) for node in nodes) for nodes in worlds}:
         with suppress(TooManyError):
             largest = max(largest, *true_deltas(nodes, release, epsilon))

@@ -22,6 +22,9 @@ Scales = Sequence[Sequence[float]]
 
 COUNTED = ((1, 1),)
 
+_FEW = 20_000
+"""Up to so many sums of losses are listed as they are."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -154,7 +157,8 @@ def delta(epsilon: float, moves: Sequence[Sequence[Sequence[int]]], scales: Scal
     """Sum the delta of nodes that move by these numbers over all outcomes.
 
     Noise has probabilities in proportion to exp(-rate abs(x)**power). Of each level only the sum over its
-    nodes of the exponents' differences matters, a whole number.
+    nodes of the exponents' differences matters, a whole number. If sums over levels have too many values,
+    they are lowered by up to 2**-10, which lowers delta.
     """
     parts = [
         _level_loss(tuple(moved), scale, power)
@@ -167,7 +171,9 @@ def delta(epsilon: float, moves: Sequence[Sequence[Sequence[int]]], scales: Scal
     *first, (last, weights) = sorted(parts, key=lambda part: len(part[0]))
     values, masses = np.zeros(1), np.ones(1)
     for more, own in first:
-        values, where = np.unique(np.add.outer(values, more).round(11), return_inverse=True)
+        sums = np.add.outer(values, more)
+        sums = sums.round(11) if sums.size < _FEW else np.floor(sums * 2**10) / 2**10
+        values, where = np.unique(sums, return_inverse=True)
         masses = np.bincount(where.ravel(), np.outer(masses, own).ravel())
         values, masses = values[masses > 1e-19], masses[masses > 1e-19]
     order = np.argsort(last)

@@ -31,7 +31,7 @@ TOPICS = {
     "output": ["in_browser"],
     "output/derived": ["coverage", "exact_coverage"],
     "plans": [
-        "detection_probability", "distribution_json", "forged_plans", "private_keys_bounds",
+        "detection_probability", "distribution_json", "forged_plans", "people_bounds", "private_keys_bounds",
         "private_keys_privacy", "sums_from_middle", "typed_numbers",
     ],
     "privacy": ["laplace_composition"],

@@ -37,11 +37,13 @@ from pandas_dptree.ingest.steps import N_BUCKETS, BoundedTally
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally
 from pandas_dptree.ingest.times import times
 from pandas_dptree.ingest.units import Units, units_of
+from pandas_dptree.privacy.caps import Caps
 from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = [
     "ELSEWHERE", "MISSING_KEY", "MISSING_UNIT", "MISSING_VALUE", "REASONS", "STRUCTURAL_ZERO", "UNKNOWN_KEY",
-    "UNREADABLE_VALUE", "Found", "bounded_values", "found_in", "public_keys", "rows_per_unit",
+    "UNREADABLE_VALUE", "Found", "bounded_values", "found_in", "public_keys",
+    "rows_per_leaf", "rows_per_unit",
 ]  # fmt: skip
 
 MISSING_KEY = "the key is missing"
@@ -59,7 +61,8 @@ REASONS = (
 
 Found: TypeAlias = "Counter[tuple[Hashable, ...]]"
 """Numbers of records, by what they have in common: ``("read",)``, ``("counted",)``, ``("level", number)``,
-``("dropped", reason, column)``, ``("key", column, canonical form)``, ``("kept", max_contributions)``; and
+``("dropped", reason, column)``, ``("key", column, canonical form)``; ``("kept", max_contributions)``, and
+``("kept", max_contributions, max_per_leaf)`` for other bounds in a leaf than those of the plan; and
 ``("below", place)``, ``("above", place)`` and ``("missing", place)``, with a place in `bounded_values`. An
 entry ``("more", column)`` says that rare keys of a column were left out."""
 
@@ -73,13 +76,20 @@ _NO_UNITS = Units(-1, np.zeros((0, 0), dtype=np.uint64))
 def found_in(records: Records, tally: Tally[Any], bounding: Bounding) -> Found:
     """Count what becomes of records that `tally` would count, after `bounding`."""
     key, unit = bounding["random_words"](2), bounding.get("privacy_unit")
-    check = Check(CheckTally(tally), unit, bounding["max_contributions"], key)
+    check = Check(CheckTally(tally), unit, bounding["max_contributions"], key, bounding.get("caps", ()))
     return discreetly(records.columns, partial(bound_and_count, records, check, bounding.get("temp_folder")))
 
 
 def rows_per_unit(max_contributions: int) -> list[int]:
     """List the bounds on the rows of a unit that are tried: some usual ones, and that of the plan."""
     return sorted({1, 2, 3, 5, 10, 20, max_contributions})
+
+
+def rows_per_leaf(tally: Tally[Any], caps: Caps) -> list[int | None]:
+    """List likewise the bounds in a leaf, with None for no bound; empty if a tally has no leaves."""
+    if isinstance(tally, BinTally):
+        return []
+    return [None, *sorted({1, 2, 3, *(cap for cap in caps[-1:] if cap is not None)})]
 
 
 def bounded_values(tally: Tally[Any]) -> Sequence[Quantity | Bins]:
@@ -103,6 +113,10 @@ class CheckTally(Tally[Found]):
     def read(self, column: Columns) -> tuple[Rows, BoolArray]:
         """Read records as the release does."""
         return self.release.read(column)
+
+    def together(self, rows: Sequence[Rows]) -> Rows:
+        """Join rows as the release does."""
+        return self.release.together(rows)
 
     def count(self, rows: Sequence[Rows]) -> Found:
         """Count rows that are counted."""
@@ -156,24 +170,57 @@ class Check(BoundedTally[Found]):
         found["counted",] += int(counted.sum())
         found.update(tally.clipped(batch, counted))
         packed = np.frombuffer(pickle.dumps(_without_rare_keys(found)), dtype=np.uint8)
-        places = Rows(np.zeros(len(counted), dtype=np.uint8))
-        return [(0, Packet(_NO_UNITS, Rows(packed))), *self.dealt(units, places, counted, n_buckets)]
+        return [
+            (0, Packet(_NO_UNITS, Rows(packed))),
+            *self.dealt(units, replace(rows, amounts=()), counted, n_buckets),
+        ]
 
     def count(self, packets: Iterable[Packet]) -> Found:
         """Count the rows of a bucket that units keep under each bound, and add what was found of others."""
         found: Found = Counter()
-        alike: dict[tuple[int, int], list[Units]] = {}
-        for units, rows in packets:
-            if units.kind == _NO_UNITS.kind:
-                found.update(pickle.loads(rows.place.tobytes()))
+        alike: dict[tuple[int, int], list[Packet]] = {}
+        for packet in packets:
+            if packet.units.kind == _NO_UNITS.kind:
+                found.update(pickle.loads(packet.rows.place.tobytes()))
             else:
-                alike.setdefault(units.sort, []).append(units)
+                alike.setdefault(packet.units.sort, []).append(packet)
         for parts in alike.values():
-            units = Units(parts[0].kind, np.concatenate([part.words for part in parts]))
-            rows_of_unit = np.bincount(units.numbers(units.hashes(self.key)))
-            for most in rows_per_unit(self.max_contributions):
-                found["kept", most] += int(np.minimum(rows_of_unit, most).sum())
+            self._count_kept(found, parts)
         return found
+
+    def _count_kept(self, found: Found, packets: list[Packet]) -> None:
+        """Count the rows that units, all of one sort, keep under each bound."""
+        tally: Any = self.tally
+        units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
+        rows = tally.together([packet.rows for packet in packets])
+        unit = units.numbers(units.hashes(self.key))
+        per_leaf = rows_per_leaf(tally.release, self.caps)
+        own = self.caps[-1] if self.caps else None
+        inner = [
+            (cap, tally.release.nodes(rows, level))
+            for level, cap in reversed([*enumerate(self.caps[:-1])])
+            if cap is not None
+        ]
+        leaf = pd.factorize(rows.order)[0]
+        for most_in_leaf in per_leaf or [None]:
+            rows_of_unit = _rows_of_units(unit, [(most_in_leaf, leaf), *inner])
+            for most in rows_per_unit(self.max_contributions):
+                kept = int(np.minimum(rows_of_unit, most).sum())
+                found["kept", most, most_in_leaf] += kept
+                if most_in_leaf == own:
+                    found["kept", most] += kept
+
+
+def _rows_of_units(unit: IntArray, capped: Sequence[tuple[int | None, IntArray]]) -> IntArray:
+    """Count the rows that each unit keeps in nodes with caps, the deepest level first."""
+    rows, nodes = np.ones(len(unit), dtype=np.int64), [node for _, node in capped]
+    for cap, _ in capped:
+        pair = unit * (int(nodes[0].max(initial=0)) + 1) + nodes[0]
+        _, example, group = np.unique(pair, return_index=True, return_inverse=True)
+        rows = np.bincount(group, rows).astype(np.int64)
+        rows = rows if cap is None else np.minimum(rows, cap)
+        unit, nodes = unit[example], [node[example] for node in nodes[1:]]
+    return np.bincount(unit, rows).astype(np.int64)
 
 
 def _without_rare_keys(found: Found) -> Found:

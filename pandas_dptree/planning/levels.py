@@ -21,6 +21,7 @@ from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.patterns import pattern_costs, relative_costs, undominated
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import TreeSensitivity
 
 __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 
@@ -93,8 +94,12 @@ def _search(
     even = uniform_shares(tree, known=known)
     orbits = Orbits.of(tree, known)
     weights = np.array(level_weights)
-    costs = undominated(pattern_costs(noise, loss, sensitivity.on(tree.depth + 1)) * unknown)
-    costs = costs / costs.max()
+    moves = sensitivity.on(tree.depth + 1)
+    costs = pattern_costs(noise, loss, moves) * unknown
+    places = undominated(costs)
+    costs = costs[places] / costs.max()
+    if len(moves.patterns) > 1:  # the others hardly matter for a delta, which takes longer to compute
+        moves = TreeSensitivity(tuple(moves.patterns[place] for place in places.tolist()))
     alone = costs.max(axis=0)
     if worst and not least_squares and np.ptp((weights * orbits.part_unknown)[unknown]) == 0:
         return np.asarray(alone / alone.sum())
@@ -105,7 +110,7 @@ def _search(
             if least_squares
             else partial(unrelated_variances_and_vjp, orbits.part_unknown)
         ),
-        variance=VarianceFunction.calibrated(noise, loss, sensitivity, even),
+        variance=VarianceFunction.calibrated(noise, loss, moves, even),
         weights=weights[:, None],
         worst=worst,
         floor=np.where(must_measure, _SMALLEST_SHARE, 0.0)[:, None],
@@ -133,7 +138,7 @@ def _search(
         splits = np.concatenate(
             [splits, promising_splits(similar, tree.depth, keep=keep, unknown=useful)], axis=1
         )
-    tight = not linear and noise.composition_gain(loss, sensitivity, even) > _WORTHWHILE
+    tight = not linear and noise.composition_gain(loss, moves, even) > _WORTHWHILE
     if tight:  # then many levels share a budget that adds up like a rho
         splits = np.concatenate([splits, problem.normalise(np.sqrt(closed_form[:, None]))], axis=1)
     finalists = 6 if tight else 1
@@ -145,7 +150,7 @@ def _search(
         return (_completed(problem, split, unknown) if linear and not worst else split)[:, 0]
 
     def calibrated(split: FloatArray) -> Problem:
-        return replace(problem, variance=VarianceFunction.calibrated(noise, loss, sensitivity, split))
+        return replace(problem, variance=VarianceFunction.calibrated(noise, loss, moves, split))
 
     # What tight composition gains depends on the levels that are measured: calibrate and descend in turn.
     best = list(splits.T)

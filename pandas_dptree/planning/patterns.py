@@ -91,20 +91,20 @@ def relative_costs(costs: FloatArray) -> FloatArray:
     return np.asarray(np.divide(costs, alone, out=np.zeros_like(costs), where=alone > 0))
 
 
-def undominated(patterns: FloatArray) -> FloatArray:
-    r"""Leave out patterns that never charge more than some mixture of two that stay.
+def undominated(patterns: FloatArray) -> npt.NDArray[np.intp]:
+    r"""Return the places of patterns, without those that never charge more than a mixture of two that stay.
 
     Both are among those that charge a level most. Of the k + 1 patterns of replaced counts usually the first
     and the last stay: :math:`(1 - b/k)^2` of the first with the rest of the last covers pattern b, unless the
     b rows that appear could add more than :math:`1 - (1 - b/k)^2` of the squares of k rows.
     """
-    distinct = np.unique(patterns, axis=0)
+    distinct, places = np.unique(patterns, axis=0, return_index=True)
     peaks = np.unique(distinct.argmax(axis=0))
     kept = np.ones(len(distinct), dtype=bool)
     for one, other in combinations_with_replacement(peaks.tolist(), 2):
         kept &= ~_below_mixture(distinct, distinct[one], distinct[other])
     kept[peaks] = True
-    return distinct[kept]
+    return places[kept]
 
 
 def _below_mixture(rows: FloatArray, one: FloatArray, other: FloatArray) -> npt.NDArray[np.bool_]:

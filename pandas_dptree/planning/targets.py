@@ -282,7 +282,8 @@ class Target:
             optimal = self._level_shares(noise, loss, "optimal", even, "levels")
             optimal = np.where(uniform > 0, np.maximum(optimal, 1e-3), 0.0)
             starts = [each / each.sum() for each in (uniform, leaves, optimal)]
-            costs = undominated(pattern_costs(noise, loss, self.sensitivity.on(len(even))))
+            costs = pattern_costs(noise, loss, self.sensitivity.on(len(even)))
+            costs = costs[undominated(costs)]
             patterns = relative_costs(costs) if len(costs) > 1 else None
 
             def own_variances(shares: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -27,7 +27,7 @@ from pandas_dptree.planning.area_shares import sums_of_squares
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import not_measured
-from pandas_dptree.plans.compare import compare, level_alpha_rmse, variant
+from pandas_dptree.plans.compare import compare, compare_bounds, level_alpha_rmse, variant
 from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Release
@@ -234,9 +234,14 @@ class AdditivePlan(Measurement):
         return own + self.quantity.shift**2 * self.count._area_variance(area)
 
     def compare(
-        self, *, alpha: float | None = None, counts: Mapping[Hashable, float] | None = None
+        self,
+        *,
+        alpha: float | None = None,
+        counts: Mapping[Hashable, float] | None = None,
+        max_contributions: Sequence[int] | None = None,
+        max_per_leaf: Sequence[int | None] | None = None,
     ) -> pd.DataFrame:
-        """Compare the mechanisms and splits that could spend the same loss on the same domain.
+        """Compare the mechanisms and splits that could spend the same loss, or bounds on the rows of a unit.
 
         Parameters
         ----------
@@ -245,6 +250,10 @@ class AdditivePlan(Measurement):
             delta, counts with bounded relative error (`Multiplicative`, with clip) are compared too.
         counts : mapping from level names to float, optional
             With alpha, as for `alpha_rmse`; 0 is the worst case.
+        max_contributions, max_per_leaf : sequence of int, optional
+            Compare these bounds instead, for the same noise and split: all pairs of the two. None in
+            `max_per_leaf` is no bound; what is left out is that of this plan. That is free, since it does not
+            look at records; which rows the bounds drop is not known, and not part of the errors.
 
         Returns
         -------
@@ -254,7 +263,17 @@ class AdditivePlan(Measurement):
             the expected squared error that the objective measures; ``gap``. With alpha: the alpha-RMSE of
             each level's worst node, and ``alpha_mrmse``, the largest of them. Rows called
             ``"multiplicative"`` have the calibration in place of the split, and upper bounds of the errors.
+            Of bounds: one row for each pair, indexed by ``max_contributions`` and ``max_per_leaf``, with the
+            standard errors and ``objective``.
         """
+        if max_contributions is not None or max_per_leaf is not None:
+            if alpha is not None or counts is not None:
+                raise ArgumentError(
+                    "alpha",
+                    "and `counts` have no meaning for a comparison of bounds.",
+                    hint="leave them out.",
+                )
+            return compare_bounds(self, max_contributions, max_per_leaf)
         return compare(self, alpha, counts)
 
     def plot(self, ax: Axes | None = None) -> Axes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
 from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
@@ -19,9 +19,10 @@ from pandas_dptree.planning.objective import by_level
 from pandas_dptree.planning.split import SPLITS, Split, level_shares
 from pandas_dptree.plans.measurement import FROM_SHARES, Measurement
 from pandas_dptree.plans.predicted_errors import estimate_alpha_rmse, predicted_alpha_rmse
+from pandas_dptree.privacy.caps import with_leaf_cap
 from pandas_dptree.privacy.quantity import COUNT
 
-__all__ = ["compare", "level_alpha_rmse", "variant"]
+__all__ = ["compare", "compare_bounds", "level_alpha_rmse", "variant"]
 
 Kind = TypeVar("Kind", bound=Measurement)
 
@@ -53,6 +54,48 @@ def compare(plan: Measurement, alpha: float | None, counts: Mapping[Hashable, fl
     table = _table(errors, plan)
     table.insert(len(table.columns), "alpha_mrmse", table.max(axis="columns"), True)
     return pd.concat([table[:1], table[1:].sort_values("alpha_mrmse", kind="stable")])
+
+
+def compare_bounds(
+    plan: Measurement,
+    max_contributions: Sequence[int] | None,
+    max_per_leaf: Sequence[int | None] | None,
+) -> pd.DataFrame:
+    """Compare bounds on the rows of a unit, for the same loss and split: see `AdditivePlan.compare`."""
+    rows = _listed("max_contributions", max_contributions, plan.max_contributions)
+    leaves = _listed("max_per_leaf", max_per_leaf, plan.max_per_leaf)
+    bounds = [(most, most_in_leaf) for most in rows for most_in_leaf in leaves]
+    plans = [_bounded(plan, *each) for each in bounds]
+    per_unit, per_leaf = zip(*bounds, strict=True)
+    index = pd.MultiIndex.from_arrays(
+        [pd.array(per_unit, dtype="Int64"), pd.array(per_leaf, dtype="Int64")],
+        names=["max_contributions", "max_per_leaf"],
+    )
+    table = pd.DataFrame([each.std_errors for each in plans], index=index, columns=list(plan.level_names))
+    table.insert(len(table.columns), "objective", [each.expected_error for each in plans], True)
+    return table
+
+
+def _listed(argument: str, given: object, own: int | None) -> list[Any]:
+    """Check a list of bounds; None stands for that of the plan."""
+    if given is None:
+        return [own]
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise ArgumentError(
+            argument,
+            f"must list what to compare, not be {quote(given)}.",
+            hint=f"for example {argument}=[1, 3].",
+        )
+    return list(given)
+
+
+def _bounded(plan: Kind, max_contributions: int, max_per_leaf: int | None) -> Kind:
+    """Plan the same release with other bounds on the rows of a unit."""
+    caps = with_leaf_cap(plan.caps, len(plan.level_names), max_per_leaf)
+    count = None if plan.count is None else _bounded(plan.count, max_contributions, max_per_leaf)
+    bounds: dict[str, Any] = {"max_contributions": max_contributions, "caps": caps, "count": count}
+    bounded = replace(plan, unit_noise_scales=FROM_SHARES, **bounds)
+    return bounded if plan.split == "given" else variant(bounded, plan.noise, plan.split)
 
 
 def _by_objective(plans: Sequence[Measurement]) -> pd.DataFrame:

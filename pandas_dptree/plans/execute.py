@@ -124,7 +124,8 @@ def measured(
         counts = None if plan.count is None else results[plan.count]
         given = (noisy, plan._variances) if counts is None else sums_from_middle(plan, noisy, counts)
         shown = plan._estimator.estimate(plan.tree, *given, words, least=plan.known.least)
-        results[plan] = Measured(noisy, shown, measurements[-1], counts)
+        leaves_measured = measurements[-1] if plan._covers_known_leaves else None
+        results[plan] = Measured(noisy, shown, leaves_measured, counts)
     return [results[plan] for plan in plans]
 
 

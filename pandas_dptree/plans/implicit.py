@@ -48,12 +48,13 @@ from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.plans.shown_levels import shown_levels
+from pandas_dptree.privacy.caps import Caps
 from pandas_dptree.privacy.level_losses import NOTHING
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.unit import check_rows_of_records
 
-__all__ = ["ImplicitPlan", "check_delta"]
+__all__ = ["ImplicitPlan", "caps_in_tree", "check_delta"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -146,7 +147,7 @@ class ImplicitPlan(Plan[pd.DataFrame]):
                 hint=f"the levels are {listed(self.level_names)}; only proportions matter.",
             )
         if self.noise.n_public != self.n_public or not self.noise.keeps_to(
-            self.loss, self.budget_shares, neighbors=self.neighbors, max_contributions=self.max_contributions
+            self.loss, self.budget_shares, **self._unit
         ):
             raise ArgumentError(
                 "noise",
@@ -155,16 +156,21 @@ class ImplicitPlan(Plan[pd.DataFrame]):
             )
 
     def _loss_items(self) -> list[LevelItem]:
-        unit: Any = {"neighbors": self.neighbors, "max_contributions": self.max_contributions}
-        levels = zip(self.level_names, self.noise.level_losses(**unit), strict=True)
-        selection = self.noise.selection_loss(**unit)
+        levels = zip(self.level_names, self.noise.level_losses(**self._unit), strict=True)
+        selection = self.noise.selection_loss(**self._unit)
         return [
             *(LevelItem(name, loss) for name, loss in levels),
             *([] if selection == NOTHING else [LevelItem("thresholds", selection)]),
         ]
 
     def _certified_delta(self, epsilon: float) -> float:
-        return self.noise.delta(epsilon, neighbors=self.neighbors, max_contributions=self.max_contributions)
+        return self.noise.delta(epsilon, **self._unit)
+
+    @property
+    def _unit(self) -> dict[str, Any]:
+        """What `LevelNoise` is told of a privacy unit."""
+        caps = caps_in_tree(self.tree, self.caps)
+        return {"neighbors": self.neighbors, "max_contributions": self.max_contributions, "caps": caps}
 
     @property
     def n_public(self) -> int:
@@ -344,8 +350,7 @@ class ImplicitPlan(Plan[pd.DataFrame]):
                 self.loss,
                 len(self.level_names),
                 self.n_public,
-                neighbors=self.neighbors,
-                max_contributions=self.max_contributions,
+                **self._unit,
             )
         except ArgumentError:
             return None
@@ -425,6 +430,21 @@ class ImplicitPlan(Plan[pd.DataFrame]):
             keep=("measurements",) if data["keep_measurements"] else (),
             **common,
         )
+
+
+def caps_in_tree(tree: PrefixTree | PrivateKeys, caps: Caps) -> Caps:
+    """Return caps of all levels above a capped one whose nodes have a known number of children below it.
+
+    Nobody knows how many children a node has above private keys, or where texts may end at it.
+    """
+    if not caps or isinstance(tree, PrivateKeys):
+        return caps
+    within = [caps[-1]]
+    for level in reversed(range(len(caps) - 1)):
+        children, below = tree.n_children(level), within[-1]
+        together = None if children is None or below is None else children * below
+        within.append(min((each for each in (caps[level], together) if each is not None), default=None))
+    return tuple(reversed(within))
 
 
 def check_delta(loss: PrivacyLoss) -> None:

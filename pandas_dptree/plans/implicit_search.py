@@ -19,7 +19,7 @@ from pandas_dptree.planning.private_split import (
     best_noise,
 )
 from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
-from pandas_dptree.plans.implicit import ImplicitPlan, check_delta
+from pandas_dptree.plans.implicit import ImplicitPlan, caps_in_tree, check_delta
 from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePlan
 from pandas_dptree.plans.options import (
     IMPLICIT,
@@ -66,6 +66,7 @@ def find_implicit_plan(
     warn_of_arguments(loss, tree.domain if isinstance(tree, PrivateKeys) else tree)
     names = tree.level_names
     unit, rows = protected(given["privacy_unit"], given["max_contributions"], taken=taken)
+    caps = stated_caps(given["max_per_leaf"], given["max_per_node"], names, unit)
     noise, shares = best_noise(
         mechanism,
         _shares(given["split"], names),
@@ -74,6 +75,7 @@ def find_implicit_plan(
         tree.n_public,
         neighbors=given["neighbors"],
         max_contributions=rows,
+        caps=caps_in_tree(tree, caps),
     )
     return ImplicitPlan(
         tree=tree,
@@ -83,7 +85,7 @@ def find_implicit_plan(
         neighbors=given["neighbors"],
         privacy_unit=unit,
         max_contributions=rows,
-        caps=stated_caps(given["max_per_leaf"], given["max_per_node"], names, unit),
+        caps=caps,
         confidence=_CONFIDENCE if given["confidence"] is None else given["confidence"],
         keep=given["keep"],
     )

@@ -255,10 +255,15 @@ class JointPlan(Plan[pd.DataFrame]):
         together.insert(0, "quantity", pd.Index(names, tupleize_cols=False, dtype=object).array)
         return together.infer_objects()
 
-    def compare(self) -> pd.DataFrame:
-        """Compare mechanisms and splits as `AdditivePlan.compare` does, indexed by ``quantity`` as well."""
+    def compare(self, **bounds: Any) -> pd.DataFrame:
+        """Compare mechanisms and splits, or `bounds`, as `AdditivePlan.compare`, by ``quantity`` as well.
+
+        `bounds` are lists for ``max_contributions`` and ``max_per_leaf``. Each quantity keeps its part of the
+        loss.
+        """
         spending = {str(name): plan for name, plan in self.plans.items() if plan._spends}
-        return pd.concat({name: plan.compare() for name, plan in spending.items()}, names=["quantity"])
+        tables = {name: plan.compare(**bounds) for name, plan in spending.items()}
+        return pd.concat(tables, names=["quantity"])
 
     def _prepared(self, data: Any) -> Release:
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]

@@ -172,15 +172,25 @@ class Measurement(TreePlan):
     @cached_property
     def sensitivity(self) -> TreeSensitivity:
         """How far one privacy unit can move the values of all levels, in units of the quantity."""
+        return self._moves(self.known.exact)
+
+    def _moves(self, known: Sequence[npt.NDArray[np.bool_]]) -> TreeSensitivity:
+        """Return how far one privacy unit can move the values of all levels, known nodes left out."""
         return sensitivity_on(
             self.tree,
             self.quantity,
             neighbors=self.neighbors,
             max_contributions=self.max_contributions,
             caps=self.caps,
-            known=self.known.exact,
+            known=known,
             in_forest=self.in_forest,
         )
+
+    @cached_property
+    def _covers_known_leaves(self) -> bool:
+        """Whether measurements of known leaves are within the loss: no unit moves more with them."""
+        *above, leaves = self.known.exact
+        return not leaves.any() or self._moves((*above, np.zeros_like(leaves))) == self.sensitivity
 
     @property
     def _unmeasured(self) -> list[str]:
@@ -340,8 +350,8 @@ class Measured:
     """The measurements and estimates of one quantity, in its units: one array per level.
 
     `noisy` has known values in place of measurements, and None for levels that were not measured. `shown` are
-    the estimates in the table. `leaves` has the measurements of all leaves, those of known ones too. `count`
-    is what was measured by the plan's `count`.
+    the estimates in the table. `leaves` has the measurements of all leaves, those of known ones too; None if
+    these are not within the loss. `count` is what was measured by the plan's `count`.
     """
 
     noisy: Sequence[IntArray | None]

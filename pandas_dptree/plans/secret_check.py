@@ -26,6 +26,7 @@ from pandas_dptree.ingest.secret_check import (
     bounded_values,
     found_in,
     public_keys,
+    rows_per_leaf,
     rows_per_unit,
 )
 from pandas_dptree.ingest.tallies import Tally
@@ -76,6 +77,9 @@ class SecretCheck:
     kept : pandas.DataFrame
         For each ``max_contributions``, the number of ``rows`` that units keep of the counted ones. Empty if
         each row is a unit of its own.
+    kept_per_leaf : pandas.DataFrame
+        The same for each ``max_contributions`` and each ``max_per_leaf``, missing where there is no such
+        bound. Bounds on nodes of other levels are those of the plan. Empty for distributions too.
     clipped : pandas.DataFrame
         For each ``column`` that is added up or binned, with its ``lower`` and ``upper`` bound: how many
         values of counted rows are ``below`` and ``above`` them, and how many are ``missing``, or cannot be
@@ -91,6 +95,7 @@ class SecretCheck:
     keys: pd.DataFrame
     levels: pd.DataFrame
     kept: pd.DataFrame
+    kept_per_leaf: pd.DataFrame
     clipped: pd.DataFrame
     incomplete: tuple[Hashable, ...] = ()
 
@@ -112,11 +117,13 @@ class SecretCheck:
         unbounded = ", before the rows of each unit are bounded" if len(self.kept) else ""
         yield f"Rows read: {self.read:,}. Counted: {self.counted:,}{unbounded}."
         shown = self.keys.assign(**{name: self.keys[name].map(_shown) for name in ("value", "near")})
+        by_leaf = self.kept_per_leaf[self.kept_per_leaf["max_per_leaf"].notna()]
         tables = {
             "Dropped rows, by the first reason:": self.dropped,
             "Commonest keys that are not in the domain:": shown,
             "Rows whose keys match, by level:": self.levels,
             "Rows that are kept, by the bound on the rows of each unit:": self.kept,
+            "Rows that are kept, by the bounds on the rows of each unit in total and in a leaf:": by_leaf,
             "Values outside their bounds, which are clipped; rows without a value are dropped:": self.clipped,
         }
         formats: dict[str, Any] = dict.fromkeys(_COUNTS, "{:,}".format)
@@ -158,6 +165,8 @@ def _described(
         if found["dropped", reason, column]
     ]
     bounds = [] if bounding.get("privacy_unit") is None else rows_per_unit(bounding["max_contributions"])
+    in_leaf = rows_per_leaf(tally, bounding.get("caps", ()))
+    kept_per_leaf = [(most, cap, found["kept", most, cap]) for most in bounds for cap in in_leaf]
     clipped = [
         (of.column, *_ends(of), *(found[side, place] for side in ("below", "above", "missing")))
         for place, of in enumerate(bounded_values(tally))
@@ -169,6 +178,9 @@ def _described(
         keys=_frame(_common_keys(found, tally), "column", "value", "rows", "near", "differ"),
         levels=_frame([(name, found["level", level]) for level, name in enumerate(levels)], "level", "rows"),
         kept=_frame([(most, found["kept", most]) for most in bounds], "max_contributions", "rows"),
+        kept_per_leaf=_frame(kept_per_leaf, "max_contributions", "max_per_leaf", "rows").astype(
+            {"max_per_leaf": "Int64"}
+        ),
         clipped=_frame(clipped, "column", "lower", "upper", "below", "above", "missing"),
         incomplete=tuple(column for column in tally.columns if found["more", column]),
     )

@@ -47,7 +47,7 @@ def stated_caps(
     caps = [None if of.get(level) is None else whole_rows("max_per_node", of[level]) for level in names]
     if max_per_leaf is not None:
         caps[-1] = whole_rows("max_per_leaf", max_per_leaf)
-    return check_caps(tuple(caps) if any(caps) else (), len(names), privacy_unit)
+    return check_caps(_or_none(caps), len(names), privacy_unit)
 
 
 def check_caps(caps: Caps, n_levels: int, privacy_unit: Hashable | None) -> Caps:
@@ -74,7 +74,7 @@ def check_caps(caps: Caps, n_levels: int, privacy_unit: Hashable | None) -> Caps
 def with_leaf_cap(caps: Caps, n_levels: int, max_per_leaf: int | None) -> Caps:
     """Return caps with another one of the deepest level."""
     above = caps[:-1] or (None,) * (n_levels - 1)
-    return (*above, max_per_leaf) if any((*above, max_per_leaf)) else ()
+    return _or_none((*above, max_per_leaf))
 
 
 def caps_to_json(caps: Caps, names: Sequence[Hashable]) -> dict[str, Any]:
@@ -91,4 +91,9 @@ def caps_from_json(data: Mapping[str, Any], names: Sequence[str]) -> Caps:
     """Return the caps that `caps_to_json` wrote, which `check_caps` has not checked yet."""
     of: Any = data.get("max_per_node", {})
     caps = (*(of.get(name) for name in names[:-1]), data.get("max_per_leaf"))
-    return caps if any(caps) else ()
+    return _or_none(caps)
+
+
+def _or_none(caps: Sequence[int | None]) -> Caps:
+    """Return caps of all levels, or none if no level has one."""
+    return tuple(caps) if any(cap is not None for cap in caps) else ()

@@ -166,24 +166,31 @@ class GaussianProfile:
     r"""The delta, at any real epsilon, of discrete Gaussian noise on counts that move by known whole numbers.
 
     Each count that moves has the scale of its noise and how far it moves. Counts with little noise enter with
-    their exact privacy loss, the others by simulation, as in `gaussian_delta`. An epsilon below 0 is
-    meaningful: :math:`\delta(\epsilon) = \max_S P(S) - e^\epsilon Q(S)` is then at least
+    their exact privacy loss, the others by simulation, as in `gaussian_delta`. So do counts of which less is
+    known, the `others`: several of one noise scale, with the most that the squares of their moves add up to
+    and their largest number. If there are any, `zcdp_delta` is used where it is smaller. An epsilon below 0
+    is meaningful: :math:`\delta(\epsilon) = \max_S P(S) - e^\epsilon Q(S)` is then at least
     :math:`1 - e^\epsilon`.
     """
 
-    def __init__(self, moves: Sequence[tuple[float, int]]) -> None:
+    def __init__(
+        self, moves: Sequence[tuple[float, int]], others: Sequence[tuple[float, int, int]] = ()
+    ) -> None:
         """Compute the distribution of the summed loss once, for all epsilons."""
         moved = [(scale, shift) for scale, shift in moves if shift and scale < math.inf]
         exact = [(scale, shift) for scale, shift in moved if scale < _EXACT_BELOW]
-        smooth = np.array([each for each in moved if each[0] >= _EXACT_BELOW]).reshape(-1, 2)
-        width = math.sqrt(math.fsum((shift / scale) ** 2 for scale, shift in moved))
-        simulated = SimulatedGaussian(smooth[:, 0], smooth[:, 1])
+        apart = [(scale, math.sqrt(squares)) for scale, squares, _ in others if squares and scale < math.inf]
+        smooth = np.array([*(each for each in moved if each[0] >= _EXACT_BELOW), *apart]).reshape(-1, 2)
+        width = math.sqrt(math.fsum((shift / scale) ** 2 for scale, shift in (*moved, *apart)))
+        simulated = SimulatedGaussian(smooth[:, 0], smooth[:, 1], max((n for *_, n in others), default=1))
+        self._exists, self._rho = simulated.exists, width**2 / 2 * (1 + 2**-40) if apart else math.inf
         self._smoothing = simulated.smoothing(float(smooth[:, 1] ** 2 @ simulated.inverse_variances))
         self._loss = _summed_loss([_gaussian_loss(scale, shift) for scale, shift in exact], width)
 
     def delta(self, epsilon: float) -> float:
         """Return the delta at an epsilon, rounded up."""
-        return _delta_of_sum(epsilon, self._loss, self._smoothing)
+        summed = _delta_of_sum(epsilon, self._loss, self._smoothing) if self._exists else 1.0
+        return min(summed, zcdp_delta(self._rho, epsilon)) if epsilon > 0 and self._rho < math.inf else summed
 
 
 def largest_budget(delta_at: Callable[[float], float], delta: float, *, at_least: float) -> float:

@@ -32,27 +32,43 @@ the old nodes. As the right side of the first line shows, (1) increases with :ma
 :math:`-\log q'`. Equality holds if the old nodes are certain to be shown and no R' is possible under D.
 Under add/remove, nothing is new in the data set without the unit, so one of q and q' is 1.
 
-**The worst unit.** Of the k rows of a unit in D', let :math:`n_l` be in top nodes of level l, so that
-:math:`m_l = k - \sum_{j \le l} n_j` are in old nodes of level l, the sum being over private levels.
+**The worst unit.** At most k rows of a unit are counted, and at most :math:`C_l` in one node of level l. Of
+the k rows of a unit in D', let :math:`n_l` be in top nodes of level l, so that :math:`m_l = k - \sum_{j \le
+l} n_j` are in old nodes of level l, the sum being over private levels.
 
 - *Old nodes.* The rows of D' raise the counts of level l by :math:`m'_l` in all, those of D lower them by
-  :math:`m_l` in all. So the nodes that rise move by at most :math:`m'_l` in all, and those that fall by at
-  most :math:`m_l`. By Lemma 1 of the documentation page *Calibration of noise over several levels*, one count
-  that moves by :math:`m'_l` and one that moves by :math:`m_l` dominate that, and longer moves dominate
-  shorter ones. So units with fewer than k rows are covered.
+  :math:`m_l` in all, none by more than :math:`C_l`. By Lemma 1 of the documentation page *Calibration of
+  noise over several levels*, counts of one level that all rise, or all fall, together by at most :math:`C_l`
+  may be taken for one count that moves by their sum, and longer moves dominate shorter ones. So units with
+  fewer than k rows are covered. If :math:`m_l \le C_l`, a single count moves by :math:`m_l`; if :math:`C_l
+  \le 2`, as many by :math:`C_l` as possible, and one by the rest. Otherwise it is known that any two counts
+  move together by more than :math:`C_l`, so that at most :math:`\max(1, 2 m_l/(C_l + 1))` move: summed over
+  all pairs of p counts, :math:`(p - 1)\,m_l \ge \tfrac12 p\,(p - 1)(C_l + 1)`. And the sum of the squares is
+  at most :math:`S_l(m_l)`, that of as many moves by :math:`C_l` as possible and one by the rest, as the
+  squares are convex. That is what the simulation by continuous noise needs.
 - *New nodes.* :math:`f_l(d) = -\log P(X_l \le \tau_l - d)` is convex in d, because the distribution
-  function of a log-concave distribution on the whole numbers is log-concave. So p nodes with n rows in all
-  have at most :math:`(p - 1) f_l(1) + f_l(n - p + 1)`, which is convex in p: largest for one node of n rows
-  or for n nodes of one, :math:`h_l(n) = \max(f_l(n), n f_l(1))`.
+  function of a log-concave distribution on the whole numbers is log-concave. So in the worst case of n rows,
+  at most one node has neither 1 nor :math:`C_l` of them, since moving a row from a smaller node to a larger
+  one does not lower the sum of :math:`f_l`. If x rows are in that node, c nodes have :math:`C_l` and all
+  others 1, the sum is convex in x: largest if x is 1 or :math:`C_l`, or if no node has 1. Without that node
+  it is linear in c: largest if c is 0 or as large as possible. So with :math:`n = c\,C_l + r`, :math:`r <
+  C_l` and :math:`f_l(0) := 0`, no n rows are more exposed than
+
+  .. math:: h_l(n) = \max\bigl(n f_l(1),\; c f_l(C_l) + \max(f_l(r), r f_l(1))\bigr).
 
 So (1) is to be evaluated for all :math:`(n_l)` with a sum of at most k, of both data sets under replace.
 
 **Many cases.** If there are too many of these, they are bounded together. Simulated by continuous noise, (1)
 depends only on :math:`\lambda = -\log q`, on :math:`\lambda'`, and on the squared distance :math:`\mu^2 =
-\sum_l (m_l^2 + m_l'^2) v_l`, and increases with all three. With :math:`h_l(0) = 0`, :math:`h_l` is convex,
-and so are :math:`\lambda = \sum_l h_l(n_l)` and :math:`\sum_l m_l^2 v_l` as functions of :math:`(n_l)`. Hence
-each data set's pair of these lies below a mean of those pairs where all k rows or none are in top nodes of
-one level. The pairs on the upper right boundary of their convex hull are covered by finitely many.
+\sum_l (S_l(m_l) + S_l(m'_l)) v_l`, and increases with all three. Linear bounds are
+
+.. math:: S_l(n) \le C_l\,n, \qquad h_l(n) \le a_l\,n, \quad a_l = \max\bigl(f_l(1), f_l(C_l)/C_l\bigr),
+
+since no node has more than :math:`C_l` rows, and :math:`f_l(r) \le a_l r` between 1 and :math:`C_l`, where it
+is convex. They are attained by the multiples of :math:`C_l`. So each data set's pair of :math:`\lambda =
+\sum_l h_l(n_l)` and :math:`\sum_l S_l(m_l) v_l` lies below a mean of the pairs in which all k rows or none
+are in top nodes of one level, with weights :math:`n_l/k` and :math:`m_l/k`. The pairs on the upper right
+boundary of their convex hull are covered by finitely many.
 
 It does not follow that (1) itself is largest where all k rows go the same path, since it is not convex in
 these pairs. No exception is known, but all ways are tried or covered, so that none matters.
@@ -73,14 +89,28 @@ from pandas_dptree.privacy.composition import GaussianProfile
 from pandas_dptree.privacy.discrete_gaussian import log_upper_tail
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 from pandas_dptree.privacy.simulated_gaussian import SimulatedGaussian
+from pandas_dptree.privacy.tree_sensitivity import (
+    LevelCapacities,
+    uncounted_levels,
+    uncounted_sensitivity,
+)
 
-__all__ = ["exposure", "gated_delta", "gated_zcdp", "worse_order"]
+__all__ = [
+    "bounded_together",
+    "exposure",
+    "gated_delta",
+    "gated_zcdp",
+    "largest_exposure",
+    "old_nodes",
+    "worse_order",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
 _MANY_UNITS = {"add_remove": 2**12, "replace": 2**8}  # ways in which their rows can lie; pairs under replace
 _MOST_PROFILES = 2**8  # pairs of these for which the exact losses are composed
 _EXACT_BELOW = 16.0  # from this noise scale on, exact losses would gain less than 1e-3 of the noise
+_MOST_MOVES = 4  # counts of a level that enter with their exact losses, for the rows of one data set
 _STEPS = 2**7  # pairs that cover a boundary; each costs about 1 / _STEPS of the thresholds' part of delta
 
 
@@ -98,13 +128,16 @@ def gated_delta(
     *,
     neighbors: Neighbors,
     max_contributions: int = 1,
+    caps: Sequence[int | None] = (),
 ) -> float:
     """Return a delta for which a gated release is (epsilon, delta)-DP, rounded up.
 
-    A noise scale is inf on a public level that is not measured; a threshold is None on a public level and at
-    least `max_contributions` on a private one. Up to 4096 ways in which the rows of a unit can lie are tried
-    one by one (256 in either data set under replace). Up to 256 of these cases are evaluated with the exact
-    losses of noise of a scale below 16, worst ones first.
+    A noise scale is inf on a public level that is not measured. Of one unit at most `max_contributions` rows
+    are kept, and in one node of a level at most its cap, if there are `caps` and it has one. A threshold is
+    None on a public level and at least as large as both of these, or as the smaller one, on a private one. Up
+    to 4096 ways in which the rows of a unit can lie are tried one by one (256 in either data set under
+    replace). Up to 256 of these cases are evaluated with the exact losses of noise of a scale below 16, worst
+    ones first.
 
     >>> gated_delta(1.0, [7.4, 7.4, 7.4], [None, 36, 37], neighbors="add_remove")  # doctest: +ELLIPSIS
     7.926...e-07
@@ -113,19 +146,16 @@ def gated_delta(
         raise ArgumentError(
             "epsilon", f"must be positive and finite, not {quote(epsilon)}.", hint="for example epsilon=0.5."
         )
-    scales, k = _checked(noise_scales, thresholds, neighbors, max_contributions)
-    levels = [place for place, threshold in enumerate(thresholds) if threshold is not None]
-    measured = np.isfinite(scales)
-    # under replace, one count of each level for the rows of either data set
-    counts = scales[measured] if neighbors == "add_remove" else np.tile(scales[measured], 2)
-    simulation = SimulatedGaussian(counts, np.full(len(counts), float(k)))
-    precisions = np.zeros(len(scales))
-    precisions[measured] = simulation.inverse_variances[: measured.sum()]
-    few = math.comb(k + len(levels), len(levels)) <= _MANY_UNITS[neighbors]
-    units = list(_units(scales, thresholds, k)) if few else _extremes(scales, thresholds, k)
-    points = np.array([(unit.exposure, _distance(unit.staying, precisions)) for unit in units])
-    if not few:
-        points = _cover(points)
+    scales, levels = _checked(noise_scales, thresholds, neighbors, max_contributions, caps)
+    k = max_contributions
+    precisions, simulation = _simulated(scales, levels, k, neighbors)
+    together = bounded_together(k, sum(threshold is not None for threshold in thresholds), neighbors)
+    if not together:
+        units = list(_units(scales, thresholds, levels, k))
+        squares = [[float(level.squares(rows)) for rows in range(k + 1)] for level in levels]
+        points = np.array([(each.exposure, _distance(each.staying, squares, precisions)) for each in units])
+    else:
+        points = _cover(_extremes(scales, thresholds, levels, k, precisions))
     first, second = _pairs(len(points), neighbors)
     absent = np.vstack([points, np.zeros((1, 2))])  # the last point: a data set without the unit
     own, other = absent[first], absent[second]
@@ -133,7 +163,7 @@ def gated_delta(
         simulation.delta(_shifted(epsilon, own[:, 0], other[:, 0]), own[:, 1] + other[:, 1]), own[:, 0]
     )
     order = np.argsort(-deltas)
-    if not few or (scales >= _EXACT_BELOW).all():
+    if together or (scales >= _EXACT_BELOW).all():
         return float(deltas[order[0]])
     nobody = _Unit((0,) * len(scales), 0.0)
     worst = 0.0
@@ -141,12 +171,8 @@ def gated_delta(
         if deltas[pair] <= worst:
             return worst
         mine, yours = ([*units, nobody][place[pair]] for place in (first, second))
-        moves = [
-            (scale, shift)
-            for unit in (mine, yours)
-            for scale, shift in zip(scales, unit.staying, strict=True)
-        ]
-        exact = GaussianProfile(moves).delta(float(_shifted(epsilon, mine.exposure, yours.exposure)))
+        profile = old_nodes(scales.tolist(), levels, [mine.staying, yours.staying])
+        exact = profile.delta(float(_shifted(epsilon, mine.exposure, yours.exposure)))
         worst = max(worst, min(float(_bound(exact, mine.exposure)), float(deltas[pair])))
     left = order[_MOST_PROFILES:]
     return max(worst, float(deltas[left[0]])) if len(left) else worst
@@ -158,6 +184,7 @@ def gated_zcdp(
     *,
     neighbors: Neighbors,
     max_contributions: int = 1,
+    caps: Sequence[int | None] = (),
 ) -> tuple[float, float]:
     r"""Return (rho, delta) for which a gated release is delta-approximately rho-zCDP, rounded up.
 
@@ -166,27 +193,77 @@ def gated_zcdp(
     rho-zCDP. The events are that all top nodes that are new in D', or in D, stay hidden. Given these the
     releases are G' and G, functions of discrete Gaussian noise on counts that move by d. That is
     :math:`\sum d_v^2/2\sigma_l^2`-zCDP (Canonne, Kamath and Steinke, 2020, Theorem 14), the most if all rows
-    are in old nodes. The probability of a failure is largest if all rows are in top nodes of one level,
-    because :math:`\lambda = \sum_l h_l(n_l)` is convex. No unit attains both, but a pair of numbers for all
-    units must cover both. The arguments are those of `gated_delta`.
+    are in old nodes. The probability of a failure is at most that of :math:`\lambda \le k \max_l a_l`. No
+    unit attains both, but a pair of numbers for all units must cover both. The arguments are those of
+    `gated_delta`.
     """
-    scales, k = _checked(noise_scales, thresholds, neighbors, max_contributions)
-    moved = count_sensitivity(neighbors=neighbors, max_contributions=k).l2_squared
-    rho = moved * math.fsum(scales**-2.0) / 2 * (1 + 2**-48)
-    worst = max((unit.exposure for unit in _extremes(scales, thresholds, k)), default=0.0)
+    scales, levels = _checked(noise_scales, thresholds, neighbors, max_contributions, caps)
+    moved = uncounted_sensitivity(
+        len(levels), neighbors=neighbors, max_contributions=max_contributions, caps=caps
+    )
+    rho = math.fsum([level.l2_squared for level in moved] * scales**-2.0) / 2 * (1 + 2**-48)
+    worst = max(
+        (
+            largest_exposure(scale, threshold, max_contributions, level)
+            for scale, threshold, level in zip(scales.tolist(), thresholds, levels, strict=True)
+            if threshold is not None
+        ),
+        default=0.0,
+    )
     return rho, min(1.0, -math.expm1(-worst) * (1 + 2**-48))
 
 
-def exposure(noise_scale: float, threshold: int, rows: int) -> float:
+def exposure(noise_scale: float, threshold: int, rows: int, capacity: int) -> float:
     """Return :math:`h_l(n)`, rounded up: how likely n rows of a unit in new nodes of a level are shown.
 
-    It is minus the logarithm of the probability that one node of n rows, or n nodes of one row, stay hidden,
-    the larger of the two. `threshold` is at least `rows`.
+    It is minus the logarithm of the probability that all new nodes stay hidden, the largest of all ways in
+    which the rows can lie with at most `capacity` of them in one node. `threshold` is at least `capacity`.
     """
     if not rows:
         return 0.0
-    one_node, one_row = (log_upper_tail(noise_scale, threshold - d) for d in (rows, 1))
-    return max(-math.log1p(-math.exp(one_node)), -rows * math.log1p(-math.exp(one_row))) * (1 + 2**-40)
+
+    def shown(rows: int) -> float:
+        return -math.log1p(-math.exp(log_upper_tail(noise_scale, threshold - rows)))
+
+    n_full, rest = divmod(rows, capacity)
+    fullest = n_full * shown(capacity) if n_full else 0.0
+    if rest:
+        fullest += max(shown(rest), rest * shown(1))
+    return max(rows * shown(1), fullest) * (1 + 2**-40)
+
+
+def largest_exposure(noise_scale: float, threshold: int, rows: int, level: LevelCapacities) -> float:
+    """Return :math:`a_l k`, rounded up, the linear bound on the `exposure` of k rows."""
+    capacity = level.capacity
+    return exposure(noise_scale, threshold, capacity, capacity) * (rows / capacity) * (1 + 2**-48)
+
+
+def bounded_together(rows: int, n_private: int, neighbors: Neighbors) -> bool:
+    """Whether so many rows on so many private levels lie in too many ways to be tried one by one."""
+    return math.comb(rows + n_private, n_private) > _MANY_UNITS[neighbors]
+
+
+def old_nodes(
+    scales: Sequence[float],
+    levels: Sequence[LevelCapacities],
+    sides: Sequence[Sequence[int]],
+    *,
+    together: bool = False,
+) -> GaussianProfile:
+    """Return the profile of old nodes that hold so many rows of a unit on each level, in each data set.
+
+    Where it is not known how far the counts of a level move, or where many do, they are simulated, with the
+    linear bound of their squares if `together`.
+    """
+    known: list[tuple[float, int]] = []
+    others: list[tuple[float, int, int]] = []
+    for scale, level, rows in (each for side in sides for each in zip(scales, levels, side, strict=True)):
+        n_moves, linear = -(-rows // level.capacity), level.capacity * rows
+        if n_moves <= 1 or (level.capacity <= 2 and n_moves <= _MOST_MOVES):
+            known += [(scale, held) for held, number in level.fill(rows) for _ in range(number)]
+        else:
+            others.append((scale, linear if together else level.squares(rows), _most_moves(level, rows)))
+    return GaussianProfile(known, others)
 
 
 def worse_order(epsilon: float, profile: GaussianProfile, new: float) -> float:
@@ -219,11 +296,37 @@ def _pairs(n: int, neighbors: Neighbors) -> tuple[npt.NDArray[np.int64], npt.NDA
     return np.concatenate([all_of_them, nobody]), np.concatenate([nobody, all_of_them])
 
 
-def _units(scales: FloatArray, thresholds: Sequence[int | None], rows: int) -> Iterator[_Unit]:
+def _simulated(
+    scales: FloatArray, levels: Sequence[LevelCapacities], rows: int, neighbors: Neighbors
+) -> tuple[FloatArray, SimulatedGaussian]:
+    """Return the simulation of all levels, with counts of each for the rows of either data set.
+
+    The precisions by which it multiplies squared moves are 0 on levels that are not measured.
+    """
+    measured = np.isfinite(scales)
+    sides = 1 if neighbors == "add_remove" else 2
+    farthest = np.sqrt([float(level.squares(rows)) for level in levels])[measured]
+    n_moves = max(_most_moves(level, rows) for level in levels)
+    simulation = SimulatedGaussian(np.tile(scales[measured], sides), np.tile(farthest, sides), n_moves)
+    precisions = np.zeros(len(scales))
+    precisions[measured] = simulation.inverse_variances[: measured.sum()]
+    return precisions, simulation
+
+
+def _most_moves(level: LevelCapacities, rows: int) -> int:
+    """Return the largest number of counts of a level that have to be taken to move, for one data set."""
+    return max(1, 2 * rows // (level.capacity + 1))
+
+
+def _units(
+    scales: FloatArray, thresholds: Sequence[int | None], levels: Sequence[LevelCapacities], rows: int
+) -> Iterator[_Unit]:
     """List all ways in which the rows can lie, with `rows` of them at most in top nodes."""
     table = [
-        None if threshold is None else [exposure(scale, threshold, n) for n in range(rows + 1)]
-        for scale, threshold in zip(scales.tolist(), thresholds, strict=True)
+        None
+        if threshold is None
+        else [exposure(scale, threshold, n, level.capacity) for n in range(rows + 1)]
+        for scale, threshold, level in zip(scales.tolist(), thresholds, levels, strict=True)
     ]
     choices = [range(1) if exposures is None else range(rows + 1) for exposures in table]
 
@@ -239,19 +342,36 @@ def _units(scales: FloatArray, thresholds: Sequence[int | None], rows: int) -> I
     return below(0, (), rows, 0.0)
 
 
-def _extremes(scales: FloatArray, thresholds: Sequence[int | None], rows: int) -> list[_Unit]:
-    """List the ways in which all rows or none are in top nodes of one level."""
+def _extremes(
+    scales: FloatArray,
+    thresholds: Sequence[int | None],
+    levels: Sequence[LevelCapacities],
+    rows: int,
+    precisions: FloatArray,
+) -> FloatArray:
+    """Bound the pairs in which all rows or none are in top nodes of one level, by the linear bounds."""
     n = len(scales)
-    return [_Unit((rows,) * n, 0.0)] + [
-        _Unit((rows,) * place + (0,) * (n - place), exposure(float(scale), threshold, rows))
-        for place, (scale, threshold) in enumerate(zip(scales, thresholds, strict=True))
-        if threshold is not None
-    ]
+    squares = [[0.0, float(level.capacity * rows)] for level in levels]
+    nothing_new = [(0.0, _distance([1] * n, squares, precisions))]
+    return np.array(
+        nothing_new
+        + [
+            (
+                largest_exposure(scale, threshold, rows, level),
+                _distance([1] * place + [0] * (n - place), squares, precisions),
+            )
+            for place, (scale, threshold, level) in enumerate(
+                zip(scales.tolist(), thresholds, levels, strict=True)
+            )
+            if threshold is not None
+        ]
+    )
 
 
-def _distance(staying: Sequence[int], precisions: FloatArray) -> float:
-    """Return the squared distance of old nodes, rounded up."""
-    return math.fsum(np.array(staying, dtype=np.float64) ** 2 * precisions) * (1 + 2**-48)
+def _distance(staying: Sequence[int], squares: Sequence[Sequence[float]], precisions: FloatArray) -> float:
+    """Return the squared distance of old nodes, rounded up, from the squares of each number of rows."""
+    moved = np.array([each[rows] for each, rows in zip(squares, staying, strict=True)])
+    return math.fsum(moved * precisions) * (1 + 2**-48)
 
 
 def _cover(points: FloatArray) -> FloatArray:
@@ -281,8 +401,9 @@ def _checked(
     thresholds: Sequence[int | None],
     neighbors: Neighbors,
     max_contributions: int,
-) -> tuple[FloatArray, int]:
-    """Check the arguments, and return the scales and the rows of a unit."""
+    caps: Sequence[int | None],
+) -> tuple[FloatArray, list[LevelCapacities]]:
+    """Check the arguments, and return the scales and how many rows of a unit the nodes of a level hold."""
     count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
     scales = np.asarray(noise_scales, dtype=np.float64)
     if scales.ndim != 1 or not len(scales) or not (scales > 0).all():
@@ -291,15 +412,23 @@ def _checked(
             f"must be one positive number for each level, not {quote(scales.tolist())}.",
             hint="inf for a public level that is not measured.",
         )
-    whole = all(
-        threshold is None or (isinstance(threshold, int) and threshold >= max_contributions)
-        for threshold in thresholds
+    levels = uncounted_levels(len(scales), max_contributions, caps)
+    if len(levels) != len(scales):
+        raise ArgumentError(
+            "caps",
+            f"must have an entry for each of {len(scales)} levels, not be {quote(list(caps))}.",
+            hint="None for a level without a cap.",
+        )
+    whole = len(thresholds) == len(scales) and all(
+        threshold is None or (isinstance(threshold, int) and threshold >= level.capacity)
+        for threshold, level in zip(thresholds, levels, strict=True)
     )
-    if len(thresholds) != len(scales) or not whole:
+    if not whole:
         raise ArgumentError(
             "thresholds",
-            f"must be one whole number of at least {max_contributions} for each private level and None for "
-            f"each public one, not {quote(list(thresholds))}.",
+            f"must be None for each public level, and for each private one a whole number, at least the rows "
+            f"that a unit can have in a node: {[level.capacity for level in levels]} on the levels. It is "
+            f"{quote(list(thresholds))}.",
             hint="a node that holds the rows of one unit alone must stay hidden, or the unit is exposed.",
         )
     if any(math.isinf(scale) for scale, t in zip(scales, thresholds, strict=True) if t is not None):
@@ -308,4 +437,4 @@ def _checked(
             "must be finite on private levels: their noise hides nodes that few units share.",
             hint="give each private level a share of the loss.",
         )
-    return scales, max_contributions
+    return scales, levels

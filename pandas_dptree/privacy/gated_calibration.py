@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,20 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.composition import GaussianProfile, largest_budget
 from pandas_dptree.privacy.conversions import zcdp_rho
-from pandas_dptree.privacy.gated import exposure, gated_delta, gated_zcdp, worse_order
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.gated import (
+    bounded_together,
+    gated_delta,
+    gated_zcdp,
+    largest_exposure,
+    old_nodes,
+    worse_order,
+)
+from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.tree_sensitivity import (
+    LevelCapacities,
+    uncounted_levels,
+    uncounted_sensitivity,
+)
 from pandas_dptree.privacy.whole_numbers import smallest
 
 __all__ = ["GatedNoise", "gated_noise", "gated_noise_zcdp", "gated_thresholds"]
@@ -42,40 +54,46 @@ def gated_noise(
     *,
     neighbors: Neighbors,
     max_contributions: int = 1,
+    caps: Sequence[int | None] = (),
 ) -> GatedNoise:
     r"""Find noise scales and thresholds for which a gated release is (epsilon, delta)-DP.
 
-    The shares fix the proportions of :math:`1/\sigma_l^2`: at least 0 on public levels, above 0 on private
-    ones. More noise leaves more of delta to the thresholds. Of twelve sizes of the noise, the one with the
-    smallest mean of :math:`\tau_l + 1.645\,\sigma_l` over private levels is chosen. That is about the count
-    of a node that is found with probability 0.95.
+    The shares fix the proportions of :math:`S_l/\sigma_l^2`, where :math:`S_l` is the largest squared
+    distance of the counts of a level, the same for all levels without `caps`. They are at least 0 on public
+    levels, above 0 on private ones. The other arguments are those of `gated_delta`. More noise leaves more of
+    delta to the thresholds. Of twelve sizes of the noise, the one with the smallest mean of :math:`\tau_l +
+    1.645\,\sigma_l` over private levels is chosen. That is about the count of a node that is found with
+    probability 0.95.
 
     >>> noise = gated_noise(1.0, 1e-6, [1, 1, 1], [False, True, True], neighbors="add_remove")
     >>> [round(scale, 2) for scale in noise.noise_scales], noise.thresholds
     ([7.32, 7.32, 7.32], (None, 36, 36))
     """
     parts = _checked(shares, private)
-    moved = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l2_squared
-    counts = 1 if neighbors == "add_remove" else 2
+    unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
+    moved = [level.l2_squared for level in uncounted_sensitivity(len(parts), **unit)]
+    levels = uncounted_levels(len(parts), max_contributions, caps)
+    together = bounded_together(max_contributions, sum(private), neighbors)
+    everything = [[max_contributions] * len(parts)] * (1 if neighbors == "add_remove" else 2)
 
     def scales_of(rho: float) -> list[float]:
-        return [math.sqrt(moved / (2 * rho * part)) if part else math.inf for part in parts.tolist()]
+        return [
+            math.sqrt(squares / (2 * rho * part)) if part else math.inf
+            for squares, part in zip(moved, parts.tolist(), strict=True)
+        ]
 
     def delta_of(rho: float) -> float:
-        moves = [(scale, max_contributions) for scale in scales_of(rho)] * counts
-        return GaussianProfile(moves).delta(epsilon)
+        return old_nodes(scales_of(rho), levels, everything, together=together).delta(epsilon)
 
     largest = largest_budget(delta_of, delta, at_least=zcdp_rho(epsilon, delta))
     found = {}
     for rho in largest * _PARTS_KEPT:
         scales = scales_of(float(rho))
-        thresholds = _extreme_thresholds(epsilon, delta, scales, private, neighbors, max_contributions)
+        thresholds = _extreme_thresholds(epsilon, delta, scales, private, **unit)
         if thresholds is not None:
             found[_found_from(scales, thresholds)] = scales
     for _, scales in sorted(found.items()):
-        thresholds = gated_thresholds(
-            epsilon, delta, scales, private, neighbors=neighbors, max_contributions=max_contributions
-        )
+        thresholds = gated_thresholds(epsilon, delta, scales, private, **unit)
         if thresholds is not None:
             return GatedNoise(tuple(scales), thresholds)
     raise ArgumentError(
@@ -93,22 +111,26 @@ def gated_noise_zcdp(
     *,
     neighbors: Neighbors,
     max_contributions: int = 1,
+    caps: Sequence[int | None] = (),
 ) -> GatedNoise:
     """Find noise scales and thresholds for which a gated release is delta-approximately rho-zCDP.
 
     Rho fixes the scales, and delta the thresholds. The other arguments are those of `gated_noise`.
     """
     parts = _checked(shares, private)
-    moved = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l2_squared
-    cost = moved / (2 * rho) * (1 + 2**-40)
-    scales = tuple(math.sqrt(cost / part) if part else math.inf for part in parts.tolist())
+    unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
+    levels = uncounted_levels(len(parts), max_contributions, caps)
+    scales = tuple(
+        math.sqrt(level.l2_squared / (2 * rho) * (1 + 2**-40) / part) if part else math.inf
+        for level, part in zip(uncounted_sensitivity(len(parts), **unit), parts.tolist(), strict=True)
+    )
     most = -math.log1p(-delta) * (1 - 2**-40)
     thresholds = tuple(
-        _threshold(scale, max_contributions, most) if is_private else None
-        for scale, is_private in zip(scales, private, strict=True)
+        _threshold(scale, max_contributions, level, most) if is_private else None
+        for scale, level, is_private in zip(scales, levels, private, strict=True)
     )
     noise = GatedNoise(scales, thresholds)
-    spent = gated_zcdp(*noise, neighbors=neighbors, max_contributions=max_contributions)
+    spent = gated_zcdp(*noise, **unit)
     assert spent[0] <= rho and spent[1] <= delta
     return noise
 
@@ -121,6 +143,7 @@ def gated_thresholds(
     *,
     neighbors: Neighbors,
     max_contributions: int = 1,
+    caps: Sequence[int | None] = (),
 ) -> tuple[int | None, ...] | None:
     """Find small thresholds for which noise of these scales is (epsilon, delta)-DP; None if none are.
 
@@ -128,12 +151,10 @@ def gated_thresholds(
     nodes of that level (see `pandas_dptree.privacy.gated`). If another unit exceeds delta, all thresholds
     rise by a 256th of the noise scale, at least by one, until none does.
     """
-    thresholds = _extreme_thresholds(epsilon, delta, noise_scales, private, neighbors, max_contributions)
+    unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
+    thresholds = _extreme_thresholds(epsilon, delta, noise_scales, private, **unit)
     while thresholds is not None:
-        spent = gated_delta(
-            epsilon, noise_scales, thresholds, neighbors=neighbors, max_contributions=max_contributions
-        )
-        if spent <= delta:
+        if gated_delta(epsilon, noise_scales, thresholds, **unit) <= delta:
             return thresholds
         levels = list(zip(noise_scales, thresholds, strict=True))
         if all(
@@ -152,22 +173,28 @@ def _extreme_thresholds(
     delta: float,
     noise_scales: Sequence[float],
     private: Sequence[bool],
+    *,
     neighbors: Neighbors,
-    rows: int,
+    max_contributions: int,
+    caps: Sequence[int | None],
 ) -> tuple[int | None, ...] | None:
     """Find the smallest thresholds that keep to delta if the rows are all in top nodes of one level."""
-    everything = [(scale, rows) for scale in noise_scales]
-    stays = [] if neighbors == "add_remove" else everything  # in the other data set, nothing is new
-    if GaussianProfile(stays + everything).delta(epsilon) > delta:
+    n, rows = len(noise_scales), max_contributions
+    levels = uncounted_levels(n, rows, caps)
+    stays = [] if neighbors == "add_remove" else [[rows] * n]  # in the other data set, nothing is new
+    together = bounded_together(rows, sum(private), neighbors)
+    if old_nodes(noise_scales, levels, [*stays, [rows] * n], together=together).delta(epsilon) > delta:
         return None
     thresholds: list[int | None] = []
-    for place, (scale, is_private) in enumerate(zip(noise_scales, private, strict=True)):
+    for place, (scale, level, is_private) in enumerate(zip(noise_scales, levels, private, strict=True)):
         most = 0.0
         if is_private:
-            most = _most_exposed(epsilon, delta, GaussianProfile(stays + everything[:place]))
+            above = [rows] * place + [0] * (n - place)
+            profile = old_nodes(noise_scales, levels, [*stays, above], together=together)
+            most = _most_exposed(epsilon, delta, profile)
             if not most > 0:
                 return None
-        thresholds.append(_threshold(scale, rows, most) if is_private else None)
+        thresholds.append(_threshold(scale, rows, level, most) if is_private else None)
     return tuple(thresholds)
 
 
@@ -188,9 +215,11 @@ def _most_exposed(epsilon: float, delta: float, profile: GaussianProfile) -> flo
     return most
 
 
-def _threshold(scale: float, rows: int, most: float) -> int:
-    """Return the smallest threshold whose exposure is at most `most`."""
-    return smallest(lambda threshold: exposure(scale, threshold, rows) <= most, start=rows)
+def _threshold(scale: float, rows: int, level: LevelCapacities, most: float) -> int:
+    """Return the smallest threshold whose largest exposure is at most `most`."""
+    return smallest(
+        lambda threshold: largest_exposure(scale, threshold, rows, level) <= most, start=level.capacity
+    )
 
 
 def _found_from(scales: Sequence[float], thresholds: Sequence[int | None]) -> float:

@@ -37,22 +37,25 @@ class SimulatedGaussian:
     Counts that move by d are at the distance :math:`\mu = (\sum_i d_i^2 v_i)^{1/2}`, with the
     :math:`v_i = 1 / (\sigma_i^2 - \tau_i^2)` of `inverse_variances`. As no noise is chosen anew for another
     move, delta is a function of :math:`\mu` alone. The kernels are chosen for counts that move by `shifts`;
-    they are valid for any other move.
+    they are valid for any other move. With `moves`, each scale and shift stands for at most so many counts:
+    the shift is the root of the sum of their squares.
     """
 
     inverse_variances: FloatArray
+    exists: bool
+    """Whether the noise is large enough to be simulated."""
 
-    def __init__(self, noise_scales: FloatArray, shifts: FloatArray) -> None:
+    def __init__(self, noise_scales: FloatArray, shifts: FloatArray, moves: int = 1) -> None:
         """Choose the kernels."""
         variances = noise_scales**2
         width = math.sqrt(math.fsum(shifts**2 / variances)) or 1.0
-        kernels = _kernels(variances, 1, width)
-        self._exists = bool((kernels <= 0.9 * variances).all())
+        kernels = _kernels(variances, moves, width)
+        self.exists = bool((kernels <= 0.9 * variances).all())
         kernels = np.minimum(kernels, 0.9 * variances)
         self.inverse_variances = 1 / (variances - kernels) * (1 + 2**-48)
         self._log_upper = self._log_ratio = 0.0
-        if self._exists:
-            self._log_upper, self._log_ratio = _simulation_cost(variances, kernels, 1)
+        if self.exists:
+            self._log_upper, self._log_ratio = _simulation_cost(variances, kernels, moves)
 
     def smoothing(self, mu_squared: float) -> Smoothing:
         """Return the simulation of a move at a distance."""
@@ -60,7 +63,7 @@ class SimulatedGaussian:
 
     def delta(self, epsilons: FloatArray, mu_squared: FloatArray) -> FloatArray:
         """Return the delta at each epsilon and squared distance, rounded up; 1 if the noise is too small."""
-        if not self._exists:
+        if not self.exists:
             return np.ones(len(epsilons))
         mu = np.sqrt(mu_squared) * (1 + 2**-48)
         left = epsilons - 2.0**-44 * np.abs(epsilons) - self._log_ratio

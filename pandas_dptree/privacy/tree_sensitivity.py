@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, TreeSensitivity, sum_sensitivity
 
-__all__ = ["LevelCapacities", "tree_sensitivity"]
+__all__ = ["LevelCapacities", "tree_sensitivity", "uncounted_levels", "uncounted_sensitivity"]
 
 _ALL_NUMBERS = 32
 """Up to so many rows there is a pattern for each number of rows that replace them."""
@@ -31,6 +31,11 @@ class LevelCapacities(NamedTuple):
         """Number of measured nodes that can hold a row."""
         return sum(number for _, number in self.nodes)
 
+    @property
+    def capacity(self) -> int:
+        """The most rows of the unit in one node."""
+        return self.nodes[0][0]
+
     def fill(self, rows: int) -> Fill:
         """Put rows into the nodes, as many as it holds into the largest one first."""
         filled = []
@@ -42,6 +47,31 @@ class LevelCapacities(NamedTuple):
                 filled.append((rows, 1))
                 break
         return [each for each in filled if each[1]]
+
+    def squares(self, rows: int) -> int:
+        """Return the largest sum of squares of numbers of rows in the nodes, together at most `rows`."""
+        return sum(held**2 * number for held, number in self.fill(rows))
+
+
+def uncounted_levels(n_levels: int, rows: int, caps: Sequence[int | None] = ()) -> list[LevelCapacities]:
+    """Return the capacities of levels of which nobody knows how many nodes they have, the root first.
+
+    Each level has as many nodes as the `rows` of two data sets can fill. A node holds no more rows of a unit
+    than its cap, if there are `caps` and it has one, and no more than the nodes above it.
+    """
+    most = itertools.accumulate((rows if cap is None else min(cap, rows) for cap in caps), min)
+    return [
+        LevelCapacities(((capacity, 2 * rows),), single=False)
+        for capacity in (most if caps else [rows] * n_levels)
+    ]
+
+
+def uncounted_sensitivity(
+    n_levels: int, *, neighbors: Neighbors, max_contributions: int, caps: Sequence[int | None] = ()
+) -> tuple[Sensitivity, ...]:
+    """Return the sensitivity of the counts of each of the `uncounted_levels`."""
+    levels = uncounted_levels(n_levels, max_contributions, caps)
+    return tree_sensitivity(levels, max_contributions, neighbors=neighbors).levels
 
 
 def tree_sensitivity(
@@ -142,7 +172,7 @@ def _of_both_signs(
 ) -> Sensitivity:
     """Return the moves of a level if rows are replaced that may add or subtract."""
     fill = level.fill(rows)
-    squares = sum(held**2 * number for held, number in fill)
+    squares = level.squares(rows)
     linf = (high - low) * max((held for held, _ in fill), default=0)
     a, m = sorted((-low, high))
     # S (sqrt(2) m + (2 - sqrt(2)) a)**2 = S (2 m**2 - 4 m a + 6 a**2) + sqrt(32) S a (m - a), rounded up

@@ -187,9 +187,9 @@ def beside_opendp(frame: pd.DataFrame, repeats: int) -> pd.DataFrame:
     """Release the same records many times, in turns with OpenDP's stable keys and with this package.
 
     Both protect one row, added or removed, at epsilon 1 and delta 1e-6. Ours releases the total and the keys
-    of each level, with shares that double downwards, or with nine tenths of the loss for the paths. Theirs
-    releases whole paths as flat keys, with all of the loss; or the total and each level separately, with an
-    even part of epsilon for each, and of delta for each level of keys.
+    of each level, with its own shares, or with nine tenths of the loss for the paths. Theirs releases whole
+    paths as flat keys, with all of the loss; or the total and each level separately, with an even part of
+    epsilon for each, and of delta for each level of keys.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def beside_opendp(frame: pd.DataFrame, repeats: int) -> pd.DataFrame:
         "OpenDP, flat, Gaussian": lambda: truth.of_flat_keys(gaussian),
         "OpenDP, each level, Laplace": lambda: truth.of_each_level(each, rng),
     }
-    found = {name: plan.noise.found_from(0.95)[-1] for name, plan in own.items()} | {
+    found = {name: plan.noise.found_from(0.05)[-1] for name, plan in own.items()} | {
         "OpenDP, flat, Laplace": found_from("laplace", laplace),
         "OpenDP, flat, Gaussian": found_from("gaussian", gaussian),
         "OpenDP, each level, Laplace": found_from("laplace", each),

@@ -154,7 +154,7 @@ def test_equal_prices_leave_the_singular_values_as_they_are(seed):
 
 def std_errors(sizes, patterns):
     """By level, for rho = 0.1 and levels that matter equally."""
-    precisions, _ = best_uniform_split(sizes, np.ones(len(sizes)), undominated(patterns))
+    precisions, _ = best_uniform_split(sizes, np.ones(len(sizes)), patterns[undominated(patterns)])
     return np.sqrt(mean_variances(sizes, precisions * 0.2 / (patterns @ precisions).max()))
 
 

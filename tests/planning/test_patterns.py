@@ -10,8 +10,7 @@ from tests.helpers_cases import each
 def test_no_precisions_are_charged_less_without_dominated_patterns(seed):
     rng = np.random.default_rng(seed)
     patterns = rng.integers(0, 5, (8, 4)).astype(float)
-    kept = undominated(patterns)
-    assert {tuple(row) for row in kept} <= {tuple(row) for row in patterns}
+    kept = patterns[undominated(patterns)]
     precisions = rng.exponential(size=(4, 300)) * (rng.random((4, 300)) < 0.7)
     np.testing.assert_allclose((kept @ precisions).max(axis=0), (patterns @ precisions).max(axis=0))
 
@@ -20,13 +19,12 @@ def test_no_precisions_are_charged_less_without_dominated_patterns(seed):
 def test_of_replaced_rows_the_first_and_the_last_pattern_stay(rows):
     b = np.arange(rows + 1.0)
     patterns = np.stack([(rows - b) ** 2, rows**2 + b**2, rows + b], axis=1)
-    np.testing.assert_array_equal(undominated(patterns), patterns[[-1, 0]])
+    assert undominated(patterns).tolist() == [rows, 0]
 
 
 def test_a_pattern_between_two_others_stays_if_no_mixture_reaches_it():
     patterns = np.array([[4.0, 0.0], [0.0, 4.0], [1.9, 2.0], [2.1, 2.0]])
-    assert [2.1, 2.0] in undominated(patterns).tolist()
-    assert [1.9, 2.0] not in undominated(patterns).tolist()
+    assert sorted(undominated(patterns).tolist()) == [0, 1, 3]
 
 
 @each("seed", range(10))

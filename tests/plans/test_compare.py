@@ -1,6 +1,7 @@
 """Plans judged by their errors beyond a share of the count, beside counts with bounded relative error."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
@@ -162,3 +163,53 @@ def test_other_errors(clinics):
         plan.alpha_rmse(0.1, [5])
     with pytest.raises(ArgumentError, match=r'`alpha`[^$]*use objective="worst"'):
         dpt.plan(clinics, **BOTH, alpha=0.1)
+
+
+# Bounds on the rows of a unit ----------------------------------------------------------------------------
+
+
+def test_bounds_are_compared_as_if_each_were_planned(clinics):
+    unit = {"privacy_unit": "person", "rho": 0.1}
+    plan = dpt.plan(clinics, **unit, max_contributions=12)
+    table = plan.compare(max_contributions=[1, 12], max_per_leaf=[None, 1])
+    assert table.index.names == ["max_contributions", "max_per_leaf"]
+    pairs = [(1, None), (1, 1), (12, None), (12, 1)]
+    assert table.index.to_list() == [(most, pd.NA if cap is None else cap) for most, cap in pairs]
+    for (most, cap), errors in zip(pairs, table[["total", "clinic"]].to_numpy(), strict=True):
+        planned = dpt.plan(clinics, **unit, max_contributions=most, max_per_leaf=cap)
+        np.testing.assert_allclose(errors, planned.std_errors[[0, -1]])
+    assert table["objective"].iloc[0] == pytest.approx(table["objective"].iloc[1])  # one row is one in a leaf
+    assert table["clinic"].iloc[3] < table["clinic"].iloc[2] / 2
+    own = dpt.plan(clinics, **unit, max_contributions=12, max_per_leaf=2).compare(max_contributions=[12])
+    assert own.index.to_list() == [(12, 2)]
+
+
+def test_bounds_are_compared_for_several_quantities(clinics):
+    asked = {"n": "count", "cost": dpt.sum("cost", bounds=(0, 500))}
+    unit = {"privacy_unit": "person", "rho": 0.1}
+    plan = dpt.plan_agg(clinics, asked, **unit, max_contributions=12)
+    assert plan.plans["cost"].count is not None  # its errors are in those of the sum
+    table = plan.compare(max_contributions=[12], max_per_leaf=[1])
+    for name in asked:
+        part = plan.plans[name].compare(max_contributions=[12], max_per_leaf=[1])
+        np.testing.assert_allclose(table.loc[name].to_numpy(dtype=float), part.to_numpy(dtype=float))
+        bounded = dpt.plan_agg(clinics, asked, **unit, max_contributions=12, max_per_leaf=1).plans[name]
+        np.testing.assert_allclose(part["clinic"], bounded.std_errors[-1], rtol=0.02)
+
+
+@each(
+    "given",
+    [
+        {"max_contributions": 3},
+        {"max_per_leaf": []},
+        {"max_per_leaf": "12"},
+        {"max_per_leaf": [0]},
+        {"max_contributions": [None]},
+        {"max_contributions": [1], "alpha": 0.1},
+    ],
+)
+def test_bounds_to_compare_are_lists_of_whole_numbers(given, clinics):
+    plan = dpt.plan(clinics, rho=0.1, privacy_unit="person", max_contributions=3)
+    with pytest.raises(ArgumentError) as caught:
+        plan.compare(**given)
+    assert caught.value.hint

@@ -116,6 +116,18 @@ def test_known_counts_of_some_nodes():
     assert "holds 0, but 2" in doubts(zeros, LEAVES)[0]
 
 
+def test_nothing_is_said_of_known_leaves_whose_measurements_the_loss_does_not_cover():
+    """A unit moves one unknown leaf, or has one row in it, but could move many known ones."""
+    known = {"sex": {(region, sex): 0 for region in REGIONS for sex in "fm" if (region, sex) != (11, "m")}}
+    options = {"epsilon": 1.0, "split": {"sex": 1.0}, "known": known}
+    assert "holds 0, but 2" in doubts(dpt.plan(DOMAIN, **options), LEAVES)[0]
+    people = {"privacy_unit": "person", "max_contributions": 24, "max_per_leaf": 1}
+    for more in ({"neighbors": "replace"}, people):
+        plan = dpt.plan(DOMAIN, **options, **more)
+        assert plan.sensitivity.levels[-1].l1 == 1
+        assert doubts(plan, LEAVES) == []
+
+
 @each("loss", LOSSES)
 def test_a_table_that_is_mostly_noise(loss):
     row = {"privacy_unit": "person"} | loss

@@ -1,5 +1,7 @@
 """From options to the plan of a hierarchy that nobody can list."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,3 +114,37 @@ def test_a_single_private_key_needs_no_list():
     frame = pd.DataFrame({"city": ["Bergen"] * 90})
     table = frame.dp.tree_counts("city", private_keys="city", **WHOLE)
     assert table.attrs["dp"]["private_keys"] == ["city"]
+
+
+@each(
+    "tree, caps, within",
+    [
+        (BELOW, {"max_per_leaf": 1}, (None, None, None, 1)),
+        (BELOW, {"max_per_node": {"city": 3}}, (None, None, 3, None)),
+        (dpt.binary("ip", bits=4), {"max_per_leaf": 1}, (16, 8, 4, 2, 1)),
+        (dpt.binary("ip", bits=3), {"max_per_leaf": 2, "max_per_node": {"ip/2": 3}}, (12, 6, 3, 2)),
+        (dpt.binary("ip", bits=2), {"max_per_node": {"ip/1": 3}}, (6, 3, None)),
+        (dpt.prefixes("zip", chars=[1, 2], alphabet="ab"), {"max_per_leaf": 1}, (None, None, 1)),
+    ],
+)
+def test_gaussian_noise_is_for_the_rows_that_nodes_can_hold(tree, caps, within):
+    unit = {"privacy_unit": "person", "max_contributions": 12}
+    plan = find_implicit_plan(
+        tree, mechanism="gaussian", split="uniform", rho=0.1, delta=1e-6, **unit, **caps
+    )
+    loss = PrivacyLoss(rho=0.1, delta=1e-6)
+    expected, _ = best_noise("gaussian", "uniform", loss, len(within), tree.n_public,
+                             neighbors="add_remove", max_contributions=12, caps=within)  # fmt: skip
+    assert plan.noise == expected and plan.caps == plan.from_dict(plan.to_dict(), plan.hierarchy).caps
+    assert float(sum(item.loss.rho for item in plan.losses.items)) == pytest.approx(0.1)
+    with pytest.raises(ArgumentError, match="`noise`"):
+        dataclasses.replace(plan, caps=())
+
+
+def test_auto_turns_to_gaussian_noise_where_a_unit_has_one_row_in_a_leaf():
+    unit = {**LOSS, "privacy_unit": "person", "max_contributions": 12}
+    plain, capped = (find_implicit_plan(ALONE, **unit, max_per_leaf=cap) for cap in (None, 1))
+    assert (plain.noise.name, capped.noise.name) == ("truncated_laplace", "gaussian_thresholds")
+    found = [plan.noise.found_from(0.05)[-1] for plan in (plain, capped)]
+    assert found[0] > 2 * found[1]
+    assert capped.compare().loc[("gaussian", "", "city"), "found_from"] == found[1]

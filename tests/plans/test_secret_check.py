@@ -198,6 +198,21 @@ def test_counted_and_kept_are_the_sums_of_the_exact_leaves(engine, table, tmp_pa
     assert ALL_ROWS.secret_check(frame).counted == leaves(ALL_ROWS, [COUNT], frame)[0].sum()
 
 
+@pytest.mark.parametrize("inner", [{}, {DOMAIN.by[0]: 3}])
+def test_what_bounds_in_a_leaf_would_keep_is_what_releases_keep(inner, table):
+    """Every pair of bounds is that of a plan of its own; bounds on other levels are those of the plan."""
+    unit = {**UNITS, "max_per_node": inner, "max_per_leaf": 2}
+    check = dpt.plan(DOMAIN, epsilon=1.0, **unit).secret_check(table)
+    assert set(check.kept_per_leaf["max_per_leaf"].fillna(0)) == {0, 1, 2, 3}
+    for most, cap, rows in check.kept_per_leaf.itertuples(index=False):
+        bounds = {"max_contributions": most, "max_per_leaf": None if cap is pd.NA else cap}
+        plan = dpt.plan(DOMAIN, epsilon=1.0, **{**unit, **bounds})
+        assert rows == leaves(plan, [COUNT], table)[0].sum()
+    own = check.kept_per_leaf[check.kept_per_leaf["max_per_leaf"] == 2]
+    assert own["rows"].tolist() == check.kept["rows"].tolist()
+    assert "in total and in a leaf" in check.to_text()
+
+
 NEAR = {
     "501": ("00501", "leading zeros"),
     " 10001 ": ("10001", "blanks"),

@@ -11,6 +11,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.mechanisms.private_levels.gaussian_thresholds import GaussianThreshold, found_from
 from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.gated_calibration import gated_noise, gated_noise_zcdp, gated_thresholds
+from pandas_dptree.privacy.tree_sensitivity import uncounted_sensitivity
 from tests.helpers_cases import each
 
 UNITS = [("add_remove", 1), ("add_remove", 3), ("replace", 1), ("replace", 2)]
@@ -84,6 +85,69 @@ def test_concentrated_loss_is_kept_and_used(neighbors, rows):
         assert 0.02 * (1 - 1e-9) < rho <= 0.02 and delta <= 1e-6
         lower = [None if t is None else t - 1 for t in noise.thresholds]
         assert gated_zcdp(noise.noise_scales, lower, **unit)[1] > 1e-6
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@each(
+    "rows, caps",
+    [
+        (3, (None, None, 1)),
+        (4, (None, 4, 2)),
+        (5, (None, None, 3)),
+        (12, (None, None, 1)),
+        (12, (None, 5, 1)),
+    ],
+)
+def test_caps_are_kept_and_used(neighbors, rows, caps):
+    unit = {"neighbors": neighbors, "max_contributions": rows, "caps": caps}
+    private = [False, True, True]
+    noise = gated_noise(1.0, 1e-6, [1, 1, 2], private, **unit)
+    assert gated_delta(1.0, *noise, **unit) <= 1e-6
+    least_noise = [0.98 * scale for scale in noise.noise_scales]
+    assert gated_delta(1.0, least_noise, noise.thresholds, **unit) > 1e-6
+    lower = [None if t is None else t - math.ceil(noise.noise_scales[-1] / 20) for t in noise.thresholds]
+    assert gated_delta(1.0, noise.noise_scales, lower, **unit) > 1e-6
+    rho, delta = gated_zcdp(*gated_noise_zcdp(0.02, 1e-6, [1, 1, 2], private, **unit), **unit)
+    assert 0.02 * (1 - 1e-9) < rho <= 0.02 and delta <= 1e-6
+    moved = uncounted_sensitivity(3, **unit)
+    parts = [level.l2_squared / scale**2 for level, scale in zip(moved, noise.noise_scales, strict=True)]
+    assert parts == pytest.approx([parts[0], parts[0], 2 * parts[0]])
+
+
+@each(
+    "rows, cap, scale, threshold",
+    [
+        (12, 12, 50.7, 266),
+        (12, 3, 25.36, 134),
+        (12, 1, 14.65, 78),
+        (52, 52, 219.7, 1209),
+        (52, 1, 30.47, 169),
+    ],
+)
+def test_what_a_cap_saves_on_one_level(rows, cap, scale, threshold):
+    """Half of delta for new keys, continuous noise: 282, 184, 82, 1649 and 230."""
+    noise = gated_noise(1.0, 1e-6, [1], [True], neighbors="add_remove", max_contributions=rows, caps=[cap])
+    assert noise.noise_scales == pytest.approx((scale,), rel=1e-3) and noise.thresholds == (threshold,)
+
+
+def test_no_cap_is_a_cap_of_all_rows():
+    for neighbors, rows in UNITS:
+        unit = {"neighbors": neighbors, "max_contributions": rows}
+        plain = gated_noise(1.0, 1e-6, [1, 1, 1], [False, True, True], **unit)
+        for caps in ((None, None, None), (None, rows, None), (None, None, 99)):
+            assert gated_noise(1.0, 1e-6, [1, 1, 1], [False, True, True], **unit, caps=caps) == plain
+
+
+@each("rows, caps", [(17, [None] * 5 + [12]), (17, [None, 12, 12, 12, 12, 12])])
+def test_caps_that_do_not_divide_the_rows_of_a_unit(rows, caps):
+    """The ways in which rows can lie are too many to be tried, and linear bounds exceed their squares."""
+    unit = {"neighbors": "add_remove", "max_contributions": rows, "caps": caps}
+    noise = gated_noise(1.0, 1e-6, [1] * 6, [False] + [True] * 5, **unit)
+    assert gated_delta(1.0, *noise, **unit) <= 1e-6
+    plain = gated_noise(
+        1.0, 1e-6, [1] * 6, [False] + [True] * 5, neighbors="add_remove", max_contributions=rows
+    )
+    assert noise.thresholds[-1] < plain.thresholds[-1]
 
 
 def test_no_threshold_helps_too_little_noise():

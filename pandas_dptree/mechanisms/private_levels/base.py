@@ -65,24 +65,46 @@ class LevelNoise(ABC):
         *,
         neighbors: Neighbors,
         max_contributions: int,
+        caps: Sequence[int | None] = (),
     ) -> Self:
-        """Find the noise that spends a loss, divided among the levels in proportion to the shares."""
+        """Find the noise that spends a loss, divided among the levels in proportion to the shares.
+
+        Of one unit at most `max_contributions` rows are kept, and in one node of a level at most its cap, if
+        there are `caps` and it has one.
+        """
 
     @abstractmethod
     def keeps_to(
-        self, loss: PrivacyLoss, shares: Sequence[float], *, neighbors: Neighbors, max_contributions: int
+        self,
+        loss: PrivacyLoss,
+        shares: Sequence[float],
+        *,
+        neighbors: Neighbors,
+        max_contributions: int,
+        caps: Sequence[int | None] = (),
     ) -> bool:
         """Whether the noise follows from the shares and spends at most the loss."""
 
     @abstractmethod
-    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+    def level_losses(
+        self, *, neighbors: Neighbors, max_contributions: int, caps: Sequence[int | None] = ()
+    ) -> list[LevelLoss]:
         """Return what the noise of each level spends, as an epsilon and as a rho."""
 
-    def delta(self, epsilon: float, *, neighbors: Neighbors, max_contributions: int) -> float:
+    def delta(
+        self,
+        epsilon: float,
+        *,
+        neighbors: Neighbors,
+        max_contributions: int,
+        caps: Sequence[int | None] = (),
+    ) -> float:
         """Return a delta of the release at an epsilon, rounded up; 1 if only its loss is known."""
         return 1.0
 
-    def selection_loss(self, *, neighbors: Neighbors, max_contributions: int) -> LevelLoss:
+    def selection_loss(
+        self, *, neighbors: Neighbors, max_contributions: int, caps: Sequence[int | None] = ()
+    ) -> LevelLoss:
         """Return what the choice of nodes spends in addition; nothing by default."""
         return NOTHING
 

@@ -26,7 +26,8 @@ from pandas_dptree.privacy.gated import gated_delta, gated_zcdp
 from pandas_dptree.privacy.gated_calibration import gated_noise, gated_noise_zcdp
 from pandas_dptree.privacy.level_losses import LevelLoss, gaussian_level
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.tree_sensitivity import uncounted_sensitivity
 from pandas_dptree.privacy.whole_numbers import smallest
 
 __all__ = ["GatedLevels"]
@@ -51,10 +52,11 @@ class GatedLevels(LevelNoise):
         *,
         neighbors: Neighbors,
         max_contributions: int,
+        caps: Sequence[int | None] = (),
     ) -> Self:
-        """Divide the sum of 1 / noise_scale**2 among the levels."""
+        """Divide rho among the levels: the sum of their squared distances over 2 * noise_scale**2."""
         private = [place >= n_public for place in range(len(shares))]
-        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions}
+        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
         least = loss.rounded_down
         try:
             if least.rho is not None:
@@ -81,43 +83,66 @@ class GatedLevels(LevelNoise):
         return cls(n_public=n_public, levels=tuple(map(GaussianThreshold, *noise)))
 
     def keeps_to(
-        self, loss: PrivacyLoss, shares: Sequence[float], *, neighbors: Neighbors, max_contributions: int
+        self,
+        loss: PrivacyLoss,
+        shares: Sequence[float],
+        *,
+        neighbors: Neighbors,
+        max_contributions: int,
+        caps: Sequence[int | None] = (),
     ) -> bool:
         """Whether the scales follow from the shares, and the release is as private as the loss states."""
         if len(self.levels) != len(shares) or any(
             (level.threshold is None) != (place < self.n_public) for place, level in enumerate(self.levels)
         ):
             return False
-        parts = [level.noise_scale**2 * share for level, share in zip(self.levels, shares, strict=True)]
+        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
+        moved = uncounted_sensitivity(len(shares), **unit)
+        parts = [
+            level.noise_scale**2 * share / rows.l2_squared
+            for level, share, rows in zip(self.levels, shares, moved, strict=True)
+        ]
         if not all(math.isclose(part, parts[0], rel_tol=1e-9) for part in parts):
             return False
-        noise, least = (self.noise_scales, self.thresholds), loss.rounded_down
+        least = loss.rounded_down
         if least.rho is not None:
-            rho, delta = gated_zcdp(*noise, neighbors=neighbors, max_contributions=max_contributions)
+            rho, delta = gated_zcdp(self.noise_scales, self.thresholds, **unit)
             return rho <= least.rho and delta <= least.delta
         assert least.epsilon is not None
-        spent = self.delta(least.epsilon, neighbors=neighbors, max_contributions=max_contributions)
-        return spent <= least.delta
+        return self.delta(least.epsilon, **unit) <= least.delta
 
-    def delta(self, epsilon: float, *, neighbors: Neighbors, max_contributions: int) -> float:
+    def delta(
+        self,
+        epsilon: float,
+        *,
+        neighbors: Neighbors,
+        max_contributions: int,
+        caps: Sequence[int | None] = (),
+    ) -> float:
         """Return a delta at an epsilon: see `pandas_dptree.privacy.gated.gated_delta`."""
-        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions}
+        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
         return gated_delta(epsilon, self.noise_scales, self.thresholds, **unit)
 
-    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+    def level_losses(
+        self, *, neighbors: Neighbors, max_contributions: int, caps: Sequence[int | None] = ()
+    ) -> list[LevelLoss]:
         """Return what the noise of each level spends, if no key of the unit alone is shown."""
-        rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
-        return [gaussian_level(level.noise_scale, rows) for level in self.levels]
+        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
+        moved = uncounted_sensitivity(len(self.levels), **unit)
+        return [
+            gaussian_level(level.noise_scale, rows) for level, rows in zip(self.levels, moved, strict=True)
+        ]
 
-    def selection_loss(self, *, neighbors: Neighbors, max_contributions: int) -> LevelLoss:
+    def selection_loss(
+        self, *, neighbors: Neighbors, max_contributions: int, caps: Sequence[int | None] = ()
+    ) -> LevelLoss:
         """Return the probability that a key of one unit alone is shown, on any level.
 
         `gated_zcdp` proves that the release is delta-approximately zCDP with this delta and the rhos of the
         levels, whatever the loss for which the noise was calibrated.
         """
-        _, delta = gated_zcdp(
-            self.noise_scales, self.thresholds, neighbors=neighbors, max_contributions=max_contributions
-        )
+        unit: Any = {"neighbors": neighbors, "max_contributions": max_contributions, "caps": caps}
+        _, delta = gated_zcdp(self.noise_scales, self.thresholds, **unit)
         return LevelLoss(epsilon=Fraction(0), rho=Fraction(0), delta=Fraction(delta))
 
     @property

@@ -24,6 +24,7 @@ from pandas_dptree.mechanisms.truncated import TruncatedLaplace
 from pandas_dptree.privacy.level_losses import LevelLoss, laplace_level
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
+from pandas_dptree.privacy.tree_sensitivity import uncounted_sensitivity
 
 __all__ = ["IndependentLevels"]
 
@@ -51,15 +52,22 @@ class IndependentLevels(LevelNoise):
         *,
         neighbors: Neighbors,
         max_contributions: int,
+        caps: Sequence[int | None] = (),
     ) -> Self:
-        """Divide epsilon and delta among the levels."""
+        """Divide epsilon and delta among the levels; a unit moves each of them by all of its rows."""
         rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l1
         parts = [part.to_dict() for part in loss.divide(shares)]
         levels = (TruncatedLaplace(part["epsilon"], part["delta"], rows) for part in parts)
         return cls(n_public=n_public, levels=tuple(levels))
 
     def keeps_to(
-        self, loss: PrivacyLoss, shares: Sequence[float], *, neighbors: Neighbors, max_contributions: int
+        self,
+        loss: PrivacyLoss,
+        shares: Sequence[float],
+        *,
+        neighbors: Neighbors,
+        max_contributions: int,
+        caps: Sequence[int | None] = (),
     ) -> bool:
         """Whether the levels' epsilons and deltas follow from the shares and add up to at most the loss."""
         rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions).l1
@@ -77,15 +85,19 @@ class IndependentLevels(LevelNoise):
                     return False
         return True
 
-    def level_losses(self, *, neighbors: Neighbors, max_contributions: int) -> list[LevelLoss]:
+    def level_losses(
+        self, *, neighbors: Neighbors, max_contributions: int, caps: Sequence[int | None] = ()
+    ) -> list[LevelLoss]:
         """Return what each level spends: truncated Laplace noise on counts, whose keys need not be public.
 
         On a private level `measure` releases a function of noisy counts of all nodes, listed or not.
         """
-        rows = count_sensitivity(neighbors=neighbors, max_contributions=max_contributions)
+        moved = uncounted_sensitivity(
+            len(self.levels), neighbors=neighbors, max_contributions=max_contributions, caps=caps
+        )
         return [
             laplace_level(noise.noise_scale, rows, min(exact(noise.delta), Fraction(noise.delta_spent)))
-            for noise in self.levels
+            for noise, rows in zip(self.levels, moved, strict=True)
         ]
 
     @property

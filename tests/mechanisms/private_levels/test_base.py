@@ -20,7 +20,8 @@ from tests.helpers_random import seeded_bytes
 
 APPROXIMATE, CONCENTRATED = PrivacyLoss(epsilon=1.0, delta=1e-6), PrivacyLoss(rho=0.1, delta=1e-6)
 ONE_ROW = {"neighbors": "add_remove", "max_contributions": 1}
-UNITS = [ONE_ROW, {"neighbors": "replace", "max_contributions": 2}]
+CAPPED = {"neighbors": "add_remove", "max_contributions": 4, "caps": (None, None, 2, 1)}
+UNITS = [ONE_ROW, {"neighbors": "replace", "max_contributions": 2}, CAPPED]
 SHARES = (1.0, 2.0, 1.0, 4.0)
 CASES = [
     (IndependentLevels, APPROXIMATE), (GatedLevels, APPROXIMATE), (GatedLevels, CONCENTRATED),
@@ -54,10 +55,42 @@ def test_calibrated_noise_keeps_to_its_loss_and_follows_from_the_shares(kind, lo
     assert len(noise.noise_scales) == len(noise.variances) == len(noise.largest_unseen) == 4
     assert not noise.keeps_to(loss, SHARES[:3], **unit)
     assert not noise.keeps_to(loss, (1.0, 2.0, 1.0, 4.001), **unit)
-    assert not noise.keeps_to(loss, SHARES, **{**unit, "max_contributions": 3})
+    assert not noise.keeps_to(loss, SHARES, **{**unit, "max_contributions": 5})
     smaller = {"epsilon": 0.999} if loss.rho is None else {"rho": 0.0999}
     assert not noise.keeps_to(PrivacyLoss(**loss.to_dict() | smaller), SHARES, **unit)
     assert not noise.keeps_to(PrivacyLoss(**loss.to_dict() | {"delta": 0.3e-6}), SHARES, **unit)
+
+
+@pytest.mark.parametrize("loss", [APPROXIMATE, CONCENTRATED], ids=["epsilon", "rho"])
+def test_gaussian_noise_with_caps_is_less_and_private_with_them_alone(loss):
+    without = {**CAPPED, "caps": ()}
+    noise, plain = (GatedLevels.calibrate(loss, SHARES, 2, **unit) for unit in (CAPPED, without))
+    scales = np.array(plain.noise_scales) / noise.noise_scales
+    assert scales == pytest.approx(scales[0] * np.sqrt([1, 1, 2, 4]))
+    assert noise.thresholds[2] < plain.thresholds[2] and noise.thresholds[3] < plain.thresholds[3] / 1.8
+    assert not noise.keeps_to(loss, SHARES, **without)
+    for caps in ((None, None, 2, 2), (None, None, 3, 1)):
+        assert not noise.keeps_to(loss, SHARES, **{**CAPPED, "caps": caps})
+    losses = noise.level_losses(**CAPPED)
+    assert [float(each.rho) for each in losses] == pytest.approx(
+        [losses[0].rho * part for part in (1, 2, 1, 4)]
+    )
+    if loss.rho:
+        spent, delta = gated_zcdp(noise.noise_scales, noise.thresholds, **CAPPED)
+        assert float(sum(each.rho for each in losses)) == pytest.approx(spent)
+        assert float(noise.selection_loss(**CAPPED).delta) == delta <= loss.delta
+    assert noise.delta(0.5, **CAPPED) < noise.delta(0.5, **without)
+
+
+def test_truncated_noise_is_for_all_rows_whatever_the_caps():
+    noise, plain = (
+        IndependentLevels.calibrate(APPROXIMATE, SHARES, 2, **unit)
+        for unit in (CAPPED, {**CAPPED, "caps": ()})
+    )
+    assert noise == plain
+    with_caps, without = noise.level_losses(**CAPPED), plain.level_losses(**{**CAPPED, "caps": ()})
+    assert [each.epsilon for each in with_caps] == [each.epsilon for each in without]
+    assert with_caps[3].rho < without[3].rho and with_caps[0] == without[0]
 
 
 def test_truncated_noise_of_more_epsilon_or_delta_is_refused():
@@ -210,7 +243,7 @@ def test_gated_noise_keeps_to_the_decimal_where_the_float_is_above_it():
             n_public=1, levels=(GaussianThreshold(8.0, None), GaussianThreshold(8.0, threshold))
         )
         spent = (noise.noise_scales, noise.thresholds)
-        for unit in UNITS:
+        for unit in UNITS[:2]:
             rho, delta = gated_zcdp(*spent, **unit)
             for loss in (
                 PrivacyLoss(rho=rho, delta=delta),
