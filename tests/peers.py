@@ -166,3 +166,23 @@ def opendp_stable_keys(kind: Literal["laplace", "gaussian"], epsilon: float, del
         return np.array(list(shown), dtype=np.int64), np.array(list(shown.values()), dtype=np.int64)
 
     return StableKeys(release, float(scale), shown_from)
+
+
+def opendp_gaussian_scale(rho: float) -> Callable[[float], float]:
+    """Find the smallest Gaussian noise on counts for which OpenDP certifies rho, by what a unit moves.
+
+    What it moves is the root of the sum of its squares: of k rows, at most one in a cell, the root of k.
+    """
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    return lambda moves: float(
+        dp.binary_search(lambda s: dp.m.make_gaussian(*space, scale=s).map(moves) <= rho, bounds=(0.1, 1e5))
+    )
+
+
+def pipeline_dp_noise(epsilon: float, delta: float) -> Callable[[float], float]:
+    """Ask PipelineDP for the standard deviation of Gaussian noise on counts, by what a unit moves."""
+    import pipeline_dp.dp_computations as computations
+
+    create = computations.GaussianMechanism.create_from_epsilon_delta
+    return lambda moves: float(create(epsilon, delta, moves).std)

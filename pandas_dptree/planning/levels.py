@@ -29,6 +29,7 @@ __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 _SMALLEST_SHARE = 1e-3
 _WORTHWHILE = 1.002  # a smaller gain in budget cannot change which split is best by more than that
 _CALIBRATIONS = 3  # of the budget, each followed by a descent
+_NO_LOSS = 1e-6  # a larger cost, relatively, is not as good
 _FINAL_STEPS = 3000  # trees of practical shapes need less than a hundred
 
 
@@ -41,8 +42,8 @@ def uniform_shares(tree: Tree, *, known: Flags | None = None) -> FloatArray:
 def geometric_shares(tree: Tree, variance_power: int, *, known: Flags | None = None) -> FloatArray:
     """Give each level of n nodes a share proportional to n**(1 / (1 + k)), with k the `variance_power`.
 
-    It is the best split for all nodes equally without least squares, since it minimizes the sum of ``n *
-    share**-k``. A level whose counts are all known gets no share.
+    If all levels cost the same, it is the best split for all nodes equally without least squares, since it
+    minimizes the sum of ``n * share**-k``. A level whose counts are all known gets no share.
     """
     sizes = np.where(levels_to_measure(tree, known), np.asarray(tree.level_sizes, dtype=np.float64), 0.0)
     shares = sizes ** (1 / (1 + variance_power))
@@ -123,9 +124,9 @@ def _search(
     linear = problem.variance.is_linear
     if linear and least_squares and tree.is_uniform and by_level and not (worst or raised):
         return closed_form
-    if worst and np.ptp(costs[:, unknown]) > 0:
-        # Levels that were pooled for the sum may be needed, and would never get a share.
-        pooled = unknown & (closed_form == 0) & (np.cumsum(weights[::-1])[::-1] > 0)
+    pooled = unknown & (closed_form == 0) & (np.cumsum(weights[::-1])[::-1] > 0)
+    reconsider = linear and pooled.any() and np.ptp(costs[:, unknown]) > 0
+    if reconsider and worst:  # a level without a share would never get one
         closed_form = problem.normalise(np.where(pooled, _SMALLEST_SHARE, closed_form)[:, None])[:, 0]
     geometric = geometric_shares(tree, problem.variance.power, known=known)
     splits = np.stack([even, geometric, closed_form], axis=1)
@@ -147,7 +148,9 @@ def _search(
         splits = splits[:, np.argsort(values, kind="stable")[: max(splits.shape[1] // 2, finalists)]]
     if not tight:
         split = problem.descend(splits, steps=_FINAL_STEPS)[0]
-        return (_completed(problem, split, unknown) if linear and not worst else split)[:, 0]
+        if reconsider:
+            split = _reduced(problem, split) if worst else _completed(problem, split, unknown)
+        return split[:, 0]
 
     def calibrated(split: FloatArray) -> Problem:
         return replace(problem, variance=VarianceFunction.calibrated(noise, loss, moves, split))
@@ -176,3 +179,10 @@ def _completed(problem: Problem, split: FloatArray, unknown: npt.NDArray[np.bool
             break
         split = better
     return split
+
+
+def _reduced(problem: Problem, split: FloatArray) -> FloatArray:
+    """Leave out levels with hardly a share, if a split, shape (n_levels, 1), is as good without them."""
+    useful = (split >= _SMALLEST_SHARE) | (problem.floor > 0)
+    fewer, cost = problem.descend(problem.normalise(np.where(useful, split, 0.0)), steps=_FINAL_STEPS)
+    return fewer if cost <= problem.descend(split, steps=1)[1] * (1 + _NO_LOSS) else split

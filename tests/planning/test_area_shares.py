@@ -90,7 +90,7 @@ def test_no_other_split_of_the_same_loss_is_better(mechanism, neighbors):
     assert reached == pytest.approx(1.0, abs=1e-4)
     tried = []
     for spread in (0.02, 0.1, 0.5, 2.0):
-        for _ in range(10):
+        for _ in range(5):
             shares = (plan.budget_shares + 1e-4) * np.exp(spread * random.normal(size=len(names)))
             other = dpt.plan(DOMAIN, split=dict(zip(names, shares / shares.sum(), strict=True)), **loss)
             tried.append(max(other.area_std_error(COAST) / 25, other.std_errors[-1] / 40))

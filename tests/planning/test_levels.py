@@ -292,8 +292,18 @@ def solved(tree, patterns, power, weights, worst, starts):
 
 
 @each("neighbors", ["add_remove", "replace"])
-@each("seed", range(6))
-def test_gaussian_split_is_a_generic_solvers_whatever_a_unit_can_move(seed, neighbors):
+def test_gaussian_split_is_a_generic_solvers_whatever_a_unit_can_move(neighbors):
+    compare_moves_with_solver(2, neighbors)
+
+
+@pytest.mark.slow
+@each("neighbors", ["add_remove", "replace"])
+@each("seed", range(12))
+def test_another_gaussian_split_is_a_generic_solvers_whatever_a_unit_can_move(seed, neighbors):
+    compare_moves_with_solver(seed, neighbors)
+
+
+def compare_moves_with_solver(seed, neighbors):
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, depth=1 + seed % 3, widest=5)
     weights, objective = rng.uniform(0.2, 2, tree.depth + 1), OBJECTIVES[seed % 3]
@@ -309,8 +319,17 @@ def test_gaussian_split_is_a_generic_solvers_whatever_a_unit_can_move(seed, neig
     assert ours == pytest.approx(theirs, rel=2e-6)
 
 
-@each("seed", [470, 510, 572])
-def test_a_level_that_is_useless_on_a_uniform_tree_is_measured_where_it_helps(seed):
+def test_a_level_that_is_useless_on_a_uniform_tree_is_measured_where_it_helps():
+    compare_useless_level(470)
+
+
+@pytest.mark.slow
+@each("seed", [510, 572])
+def test_another_level_that_is_useless_on_a_uniform_tree_is_measured(seed):
+    compare_useless_level(seed)
+
+
+def compare_useless_level(seed):
     rng = np.random.default_rng([9, seed])
     tree = random_tree(rng, depth=int(rng.integers(2, 4)), widest=int(rng.integers(2, 6)))
     moves = moves_of(tree, "add_remove", int(rng.integers(2, 40)), int(rng.integers(1, 4)))
@@ -320,6 +339,14 @@ def test_a_level_that_is_useless_on_a_uniform_tree_is_measured_where_it_helps(se
     weights = np.ones(tree.depth + 1) / (tree.depth + 1)
     theirs = solved(tree, patterns, 1, weights, False, [-np.log(patterns[0] * len(weights))])
     assert ours == pytest.approx(theirs, rel=2e-6)
+
+
+def test_levels_that_do_not_help_the_worst_one_get_no_share():
+    tree = Tree.from_branching([1, 1, 5])
+    moves = moves_of(tree, "add_remove", 52, 6)
+    weights = np.array([0.0, 0, 0, 1])
+    shares = optimal_shares(tree, Gaussian(), RHO, moves, objective="worst", level_weights=weights)
+    assert shares.tolist() == [0, 0, 0, 1]
 
 
 def test_noise_for_an_epsilon_leaves_the_root_free_up_to_half():

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -25,6 +26,7 @@ from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.level_losses import laplace_rho
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.sensitivity import TreeSensitivity, sum_sensitivity
+from pandas_dptree.privacy.tree_sensitivity import LevelCapacities, tree_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_people import World, delta, random_caps, random_parents
 
@@ -330,3 +332,48 @@ def test_a_unit_that_leaves_may_be_worse_than_one_that_moves():
     moving = delta(1.0, [[(), (1, 1), (1, 1)]], [scales], 1)
     assert (round(leaving, 4), round(moving, 4)) == (0.1635, 0.0949)
     assert composition.laplace_delta(1.0, scales, moves) == pytest.approx(leaving, rel=1e-9)
+
+
+def test_ranges_of_many_rows_cover_each_number():
+    """One region of 100 clinics and many of one: most is moved by rows that fill the large one again."""
+    k, levels = 150, [LevelCapacities(((150, 1),), True), LevelCapacities(((100, 1), (1, 200)), False)]
+    moves = tree_sensitivity(levels, k, neighbors="replace")
+    for root in (0.1, 0.3, 0.6, 1.0):
+        claimed = max(root * above.l2_squared + below.l2_squared for above, below in moves.patterns)
+        for b in range(k + 1):
+            both = sorted([n for fill in map(levels[1].fill, (k, b)) for n in fill], reverse=True)
+            squares = sum(rows**2 * n for rows, n in both)
+            assert root * (k - b) ** 2 + squares <= claimed
+    assert len(moves.patterns) == 34
+
+
+@each("k", [2, 32, 33, 40, 500])
+@each("caps", [{}, {"max_per_leaf": 1}, {"max_per_leaf": 2, "max_per_node": {"a": 5}}])
+def test_the_verifier_finds_the_patterns_of_many_rows(k, caps):
+    keys = pd.DataFrame({"a": [*"xxxxxxyyyz"], "b": [*"1234567890"]})
+    known = keys.tail(2).assign(count=0)
+    options = {"privacy_unit": "person", "max_contributions": k, "neighbors": "replace", "rho": 1.0}
+    plan = dpt.plan(dpt.Domain.from_frame(keys, by=["a", "b"]), known=known, **options, **caps)
+    check_verifier(case_of(plan, k))
+
+
+@each(("low", "high"), [(1, 1), (0, 3)])
+@each("k", [1, 3, 20, 100])
+def test_a_few_patterns_cover_all_and_what_lies_between(k, low, high):
+    quantity = Quantity(column=None if low else "x", low=low, high=high)
+    caps = (None, None, 2)
+    moves = sensitivity_on(
+        Tree.from_branching([9, 7]), quantity, neighbors="replace", max_contributions=k, caps=caps
+    )
+    few = norms_of(moves.covered(8))
+    assert len(few) <= 8
+    every = norms_of(moves)
+    for here, there in zip(every, every[1:] if moves.between else every, strict=False):
+        assert any((here <= cover).all() and (there <= cover).all() for cover in few)
+
+
+def norms_of(moves: TreeSensitivity) -> list[npt.NDArray[np.int64]]:
+    return [
+        np.array([(level.l1, level.l2_squared, level.linf) for level in pattern])
+        for pattern in moves.patterns
+    ]
