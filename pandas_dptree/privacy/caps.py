@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,13 @@ def stated_caps(
             "max_per_node",
             f"names levels that the table does not have: {listed(unknown)}.",
             hint=f"its levels are {listed(names[1:])}.",
+        )
+    alike = [name for name, n in Counter(map(str, names)).items() if n > 1]
+    if of and alike:
+        raise ArgumentError(
+            "max_per_node",
+            f"is stored by names of levels, of which several are the same as text: {listed(alike)}.",
+            hint="rename all but one of these columns.",
         )
     if root in of:
         raise ArgumentError(

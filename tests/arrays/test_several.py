@@ -432,3 +432,13 @@ def test_accessor_is_the_functions(hospitals: xr.Dataset) -> None:
     for verb in ("tree_counts", "tree_sums", "plan"):
         function, method = getattr(several, verb), getattr(hospitals.dp, verb)
         assert list(inspect.signature(function).parameters)[1:] == list(inspect.signature(method).parameters)
+
+
+def test_sums_of_variables_share_no_count_since_each_has_records_of_its_own() -> None:
+    cells = xr.Dataset({name: ("a", [1, 2, 3]) for name in ("n", "cost")}, coords={"a": ["x", "y", "z"]})
+    plain = several.plan(cells, ["a"], bounds={"cost": (0, 9), "n": None}, rho=0.1)
+    assert [each.quantity.shift for each in plain.plans.values()] == [0, 0]
+    domain = dpt.Domain.from_frame(pd.DataFrame({"a": ["x", "y", "z"]}), by=["a"])
+    shared = dpt.plan_agg(domain, {"n": "count", "cost": dpt.sum("cost", bounds=(0, 9))}, rho=0.1)
+    with pytest.raises(ArgumentError, match="only possible for tables of records"):
+        cells.dp.release(shared)

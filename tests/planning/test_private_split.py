@@ -102,10 +102,15 @@ def former_choice(loss, n_private, n_public, **unit):
 @pytest.mark.parametrize(
     ("loss", "n_private", "n_public", "k", "least"),
     [
-        (LOSS, 3, 1, 1, 2.5), (LOSS, 3, 2, 3, 2.5), (LOSS, 4, 1, 3, 2.9), (LOSS, 3, 4, 12, 1.3),
-        (LOSS, 5, 1, 1, 1), (RHO, 3, 1, 1, 1), (RHO, 3, 3, 12, 1), (RHO, 4, 1, 3, 1), (RHO, 2, 3, 3, 1),
-        pytest.param(LOSS, 4, 3, 12, 3.4, marks=pytest.mark.slow), (RHO, 1, 1, 3, 1.05),
-        (PrivacyLoss(epsilon=4.0, delta=1e-8), 3, 1, 12, 2.5),
+        (LOSS, 3, 1, 1, 2.5), (LOSS, 3, 2, 3, 2.5), (LOSS, 3, 4, 12, 1.3),
+        (RHO, 3, 1, 1, 1), (RHO, 3, 3, 12, 1), (RHO, 4, 1, 3, 1), (RHO, 2, 3, 3, 1), (RHO, 1, 1, 3, 1.05),
+        *[
+            pytest.param(*shape, marks=pytest.mark.slow)
+            for shape in [
+                (LOSS, 4, 1, 3, 2.9), (LOSS, 5, 1, 1, 1), (LOSS, 4, 3, 12, 3.4),
+                (PrivacyLoss(epsilon=4.0, delta=1e-8), 3, 1, 12, 2.5),
+            ]
+        ],
     ],
 )  # fmt: skip
 def test_auto_finds_nothing_less_on_the_deepest_level_than_it_did(loss, n_private, n_public, k, least):

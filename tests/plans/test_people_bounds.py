@@ -5,6 +5,7 @@ Nor more than it was when every level was charged as if all rows of a unit were 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import random
@@ -13,6 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -24,7 +26,8 @@ from pandas_dptree.planning.capacities import sensitivity_on
 from pandas_dptree.privacy import composition
 from pandas_dptree.privacy.level_losses import laplace_rho
 from pandas_dptree.privacy.quantity import Quantity
-from pandas_dptree.privacy.sensitivity import TreeSensitivity, sum_sensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity, sum_sensitivity
+from pandas_dptree.privacy.tree_sensitivity import LevelCapacities, tree_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_people import World, delta, random_caps, random_parents
 
@@ -71,7 +74,9 @@ def random_case(seed: int) -> Case | None:
         "neighbors": choose.choice(["add_remove", "replace"]),
         "privacy_unit": "person",
         "max_contributions": k,
-        "split": choose.choice(["optimal", "uniform", {"total": 0.3, names[-1]: 0.7}]),
+        "split": choose.choice(
+            ["optimal", "uniform", {"total": (share := choose.random()), names[-1]: 1 - share}]
+        ),
     }
     if caps:
         of = dict(zip(names, caps[1:], strict=True))
@@ -330,3 +335,81 @@ def test_a_unit_that_leaves_may_be_worse_than_one_that_moves():
     moving = delta(1.0, [[(), (1, 1), (1, 1)]], [scales], 1)
     assert (round(leaving, 4), round(moving, 4)) == (0.1635, 0.0949)
     assert composition.laplace_delta(1.0, scales, moves) == pytest.approx(leaving, rel=1e-9)
+
+
+@each("scales", [[0.9, 2.0, 2.0], [3.0, 1.5, 1.5], [20.0, 60.0, 60.0], [60.0, 17.0, 17.0]])
+@each(
+    "of", [composition.gaussian_delta, lambda epsilon, *own: composition.joint_gaussian_delta(epsilon, [own])]
+)
+def test_gaussian_noise_suffices_for_the_worst_pattern(of, scales):
+    moves = sensitivity_on(Tree.from_branching([2, 1]), Quantity(), neighbors="replace", max_contributions=1)
+    epsilon = 2 / min(scales)
+    patterns = [(1,), (1,), (1,)], [(), (1, 1), (1, 1)]
+    true = max(delta(epsilon, [pattern], [scales], 2) for pattern in patterns)
+    assert true <= of(epsilon, scales, moves)
+
+
+@each("share", [0.02, 0.5, 0.98])
+@each("loss", [{"rho": 0.5}, {"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-5, "mechanism": "gaussian"}])
+def test_less_noise_than_the_worst_pattern_needs_is_refused(share, loss):
+    options = {"neighbors": "replace", "privacy_unit": "person", "max_contributions": 2, **loss}
+    domain = dpt.Domain.from_frame(pd.DataFrame({"a": [*"xyz"]}), by=["a"])
+    plan = dpt.plan(domain, split={"total": share, "a": 1 - share}, **options)
+    enough = plan.unit_noise_scales
+    dataclasses.replace(plan, unit_noise_scales=enough)
+    with pytest.raises(ArgumentError, match="spend more"):
+        dataclasses.replace(plan, unit_noise_scales=0.97 * enough)
+
+
+def test_ranges_of_many_rows_cover_each_number():
+    """One region of 100 clinics and many of one: most is moved by rows that fill the large one again."""
+    k, levels = 150, [LevelCapacities(((150, 1),), True), LevelCapacities(((100, 1), (1, 200)), False)]
+    moves = tree_sensitivity(levels, k, neighbors="replace")
+    for root in (0.1, 0.3, 0.6, 1.0):
+        claimed = max(root * above.l2_squared + below.l2_squared for above, below in moves.patterns)
+        for b in range(k + 1):
+            both = sorted([n for fill in map(levels[1].fill, (k, b)) for n in fill], reverse=True)
+            squares = sum(rows**2 * n for rows, n in both)
+            assert root * (k - b) ** 2 + squares <= claimed
+    assert len(moves.patterns) == 34
+
+
+@each("k", [2, 32, 33, 40, 500])
+@each("caps", [{}, {"max_per_leaf": 1}, {"max_per_leaf": 2, "max_per_node": {"a": 5}}])
+def test_the_verifier_finds_the_patterns_of_many_rows(k, caps):
+    keys = pd.DataFrame({"a": [*"xxxxxxyyyz"], "b": [*"1234567890"]})
+    known = keys.tail(2).assign(count=0)
+    options = {"privacy_unit": "person", "max_contributions": k, "neighbors": "replace", "rho": 1.0}
+    plan = dpt.plan(dpt.Domain.from_frame(keys, by=["a", "b"]), known=known, **options, **caps)
+    check_verifier(case_of(plan, k))
+
+
+@each(("low", "high"), [(1, 1), (0, 3)])
+@each("k", [1, 3, 20, 100])
+def test_a_few_patterns_cover_all_and_what_lies_between(k, low, high):
+    quantity = Quantity(column=None if low else "x", low=low, high=high)
+    caps = (None, None, 2)
+    moves = sensitivity_on(
+        Tree.from_branching([9, 7]), quantity, neighbors="replace", max_contributions=k, caps=caps
+    )
+    few = norms_of(moves.covered(8))
+    assert len(few) <= 8
+    every = norms_of(moves)
+    for here, there in zip(every, every[1:] if moves.between else every, strict=False):
+        assert any((here <= cover).all() and (there <= cover).all() for cover in few)
+
+
+def norms_of(moves: TreeSensitivity) -> list[npt.NDArray[np.int64]]:
+    return [
+        np.array([(level.l1, level.l2_squared, level.linf) for level in pattern])
+        for pattern in moves.patterns
+    ]
+
+
+def test_moves_are_not_split_evenly_if_one_node_may_move_further():
+    """Both have the L1 norm 6 and the squared L2 norm 12."""
+    evenly, unevenly = (delta(4.0, [[moves]], [[1.0]], 2) for moves in [(2, 2, 2), (3, 1, 1, 1)])
+    assert 1.04 * evenly < unevenly
+    assert unevenly <= composition.gaussian_delta(4.0, [1.0], Sensitivity(l1=6, l2_squared=12, linf=3))
+    assert verify.worst_moves(verify.Move(6, 12, 3)) == []
+    assert verify.worst_moves(verify.Move(6, 12, 2)) == [2, 2, 2]

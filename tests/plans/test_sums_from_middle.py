@@ -3,14 +3,16 @@
 import itertools
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 
 import pandas_dptree as dpt
+from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
+from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.output.derived.estimates import Estimates
 from pandas_dptree.planning.middles import best_middles
 from pandas_dptree.plans import joint_search
@@ -119,7 +121,8 @@ def test_of_all_choices_of_middles_the_best_is_taken(power):
 
 def test_sums_stay_plain_where_that_is_better_or_nothing_more_is_proved():
     def shifts(asked, **options):
-        return [each.quantity.shift for each in dpt.plan_agg(DOMAIN, asked, **options).plans.values()]
+        plan = dpt.plan_agg(DOMAIN, asked, **options, split="uniform")
+        return [each.quantity.shift for each in plan.plans.values()]
 
     both = {"n": "count", "x": COST}
     assert shifts(both, rho=0.1) == [0, 500]
@@ -132,15 +135,10 @@ def test_sums_stay_plain_where_that_is_better_or_nothing_more_is_proved():
         0,
         0,
     ]  # the table would not show which are known
-    two = dpt.plan_sums(DOMAIN, columns=["x", "y"], bounds=(0, 9), rho=0.1)
+    two = dpt.plan_sums(DOMAIN, columns=["x", "y"], bounds=(0, 9), rho=0.1, split="uniform")
     assert (two.count, two.shows_count, list(two.plans)) == ("count", False, ["x", "y", "count"])
-    pure = dpt.plan_sums(DOMAIN, columns=["x", "y"], bounds=(0, 9), epsilon=1.0)
+    pure = dpt.plan_sums(DOMAIN, columns=["x", "y"], bounds=(0, 9), epsilon=1.0, split="uniform")
     assert (pure.count, pure.shows_count, list(pure.plans)) == (None, True, ["x", "y"])
-    zeros = xr.DataArray(np.zeros(4), dims=["a"], coords={"a": list("wxyz")})
-    arrays = dpt.arrays.several.plan(
-        xr.Dataset({"x": zeros, "y": zeros}), ["a"], bounds={"x": (0, 9), "y": None}, rho=0.1
-    )
-    assert [each.quantity.shift for each in arrays.plans.values()] == [0, 0]  # other records are counted
 
 
 # --- errors ---------------------------------------------------------------------------------------------
@@ -164,15 +162,23 @@ def dense(plan):
     return gain @ np.diag(np.where(noisy, variance, 0)) @ gain.T, gain, fourth
 
 
+def flat(levels):
+    """All nodes of the domain, one level after another."""
+    return np.concatenate(list(map(np.broadcast_to, levels, DOMAIN.tree.level_sizes)))
+
+
 def tree_rows(tree):
     """Which leaves are below each node."""
     leaves = np.eye(tree.n_leaves, dtype=np.int64)
     return np.concatenate([np.stack(level, axis=1) for level in zip(*map(tree.roll_up, leaves), strict=True)])
 
 
-@each("consistency", ["linear", "none"])
-@each("loss", [{"rho": 0.5, "mechanism": "gaussian"}, {"epsilon": 2.0, "mechanism": "laplace"}])
-@each("known", [None, {"total": 600}])
+@each("consistency, loss, known", [
+    ("linear", {"rho": 0.5, "mechanism": "gaussian"}, {"total": 600}),
+    ("linear", {"epsilon": 2.0, "mechanism": "laplace"}, None),
+    ("none", {"rho": 0.5, "mechanism": "gaussian"}, None),
+    ("none", {"epsilon": 2.0, "mechanism": "laplace"}, {"total": 600}),
+])  # fmt: skip
 def test_errors_and_their_cumulants_are_those_of_the_differences_and_of_the_count(consistency, loss, known):
     asked = {"n": "count", "x": COST}
     plan = dpt.plan_agg(
@@ -182,14 +188,18 @@ def test_errors_and_their_cumulants_are_those_of_the_differences_and_of_the_coun
     sums, count = plan.plans["x"], plan.plans["n"]
     (cov_t, gain_t, fourth_t), (cov_n, gain_n, fourth_n) = dense(sums), dense(count)
     cov = cov_t + 500**2 * cov_n
-    errors = np.concatenate([np.broadcast_to(e, n) for e, n in zip(
-        sums.node_std_errors, sums.tree.level_sizes, strict=True)])  # fmt: skip
+    errors = flat(sums.node_std_errors)
     np.testing.assert_allclose(errors, np.sqrt(np.diag(cov)), rtol=1e-6)
     table = plan.release(records(), rng=rng(0))
     np.testing.assert_allclose(table["x_std_error"], errors, rtol=1e-6)
     estimates = Estimates.of(table, "x")
     fourth = gain_t**4 @ fourth_t + 500**4 * gain_n**4 @ fourth_n
     np.testing.assert_allclose(estimates.moments[0], np.diag(cov), rtol=1e-6)
+    np.testing.assert_allclose(flat(sums.error_cumulants), fourth, rtol=1e-6, atol=1e-9 * fourth.max())
+    if known is None:
+        own, its = (np.minimum((gain**4).sum(axis=1) ** 0.25, 1) for gain in (gain_t, gain_n))
+        for found in (estimates.moments[2], flat(sums._error_steps)):
+            np.testing.assert_allclose(found, np.maximum(own, 500 * its), rtol=1e-6)
     np.testing.assert_allclose(estimates.moments[1], fourth, rtol=1e-6, atol=1e-9 * fourth.max())
     joint = estimates.joint_moments(0)
     np.testing.assert_allclose(joint[1], cov[:, 0], rtol=1e-6, atol=1e-6 * cov.max())
@@ -257,20 +267,44 @@ def test_what_could_be_planned_instead_has_the_errors_of_its_own_count():
 @each("fit", ["totals", "adaptive", "joint"])
 @each("consistency", ["integer", "nonnegative"])
 def test_empty_cells_have_no_bias(consistency, fit):
-    """With a count that is kept from being negative, sums of empty cells would be 0.4 × 500 × its error."""
+    """Counts that are kept from being negative are too large there, and sums would be 500 times that."""
     plan = dpt.plan_agg(
         MANY, {"n": "count", "x": COST}, rho=0.02, consistency=consistency, fit=fit, keep=["linear"]
     )
-    table = plan.release(EMPTY, rng=rng(1))
-    leaves = table.dp.level("b")
+    full = np.repeat(np.arange(1000), 80)
+    table = plan.release(pd.DataFrame({"a": full, "b": 0, "cost": 500.0}), rng=rng(1))
+    leaves = table.dp.level("b").iloc[2000:]
     assert abs(leaves["x_linear"].mean()) < 4 * leaves["x_std_error"].iloc[0] / math.sqrt(len(leaves))
     assert (table["x"] >= 0).all()
     if fit != "joint":
         assert table["x"].iloc[0] == pytest.approx(max(table["x_linear"].iloc[0], 0), abs=1)
     if consistency == "integer":
         assert (table["x"] == table["x"].round()).all()
-    parents = leaves["x"].to_numpy().reshape(-1, 2).sum(axis=1)
-    np.testing.assert_allclose(parents, table.dp.level("a")["x"], atol=1e-6 * table["x"].max() + 1e-6)
+    parents = table.dp.level("b")["x"].to_numpy().reshape(-1, 2).sum(axis=1)
+    np.testing.assert_allclose(parents, table.dp.level("a")["x"], atol=1e-9 * table["x"].max())
+
+
+def test_the_joint_fit_is_that_of_the_measurements():
+    options = {"consistency": "nonnegative", "fit": "joint", "keep": ["measurements"]}
+    plan = dpt.plan_agg(DOMAIN, {"n": "count", "x": COST}, rho=0.1, **options)
+    table = plan.release(records(0), rng=rng(1))
+    sums, ends = plan.plans["x"], np.cumsum(DOMAIN.tree.level_sizes)[:-1]
+    noisy = (table["x_measurement"] + 500 * table["n_measurement"]).to_numpy()
+    variances = sums.noise.variance(sums.unit_noise_scales) + 500**2 * sums.noise.variance(
+        plan.plans["n"].unit_noise_scales
+    )
+    fitted = nonnegative_joint(
+        DOMAIN.tree, np.split(noisy, ends), propagate(DOMAIN.tree, list(variances[:, None]))
+    )
+    np.testing.assert_allclose(table["x"], np.concatenate(fitted), atol=1e-6)
+    assert (table["x"] == 0).any() and (table["x"] > 0).any()
+
+
+def test_values_near_the_middle_are_not_mostly_noise():
+    with warnings.catch_warnings(action="error"):
+        dpt.tree_agg(
+            records().assign(cost=500.0), ["a", "b"], {"n": "count", "x": COST}, domain=PLACES, rho=0.5
+        )
 
 
 PERSONS = {"privacy_unit": "person", "max_contributions": 3, "max_per_leaf": 1}
@@ -346,11 +380,6 @@ def test_plans_are_read_again_and_only_with_their_count():
     other = dpt.plan(DOMAIN, rho=0.01, consistency="linear", split="uniform")
     with pytest.raises(dpt.ArgumentError, match="same records"):
         dpt.JointPlan(loss=plan.loss, plans={"n": other, "x": plan.plans["x"]}, count="n")
-    cells = xr.Dataset({name: ("a", [1, 2, 3]) for name in ("n", "cost")}, coords={"a": ["x", "y", "z"]})
-    of_cells = dpt.Domain.from_frame(PLACES[["a"]].drop_duplicates(), by=["a"])
-    shifted = dpt.plan_agg(of_cells, {"n": "count", "cost": COST}, rho=0.1)
-    with pytest.raises(dpt.ArgumentError, match="only possible for tables of records"):
-        cells.dp.release(shifted)
 
 
 @each("options", [

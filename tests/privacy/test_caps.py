@@ -54,6 +54,15 @@ def test_what_cannot_be_a_cap_is_refused_by_name(per_leaf, per_node, unit, argum
     assert caught.value.argument == argument
 
 
+def test_levels_that_read_alike_have_no_caps_by_name():
+    """JSON writes names as text: a plan that is read would bound both levels, or neither as stated."""
+    names = ("total", 1, "1", "city")
+    with pytest.raises(ArgumentError, match=r"as text: \['1'\]") as caught:
+        stated_caps(None, {1: 2}, names, "person")
+    assert caught.value.argument == "max_per_node"
+    assert stated_caps(2, None, names, "person") == (None, None, None, 2)
+
+
 @each("caps", [(None,), (1, None, None, None), (None,) * 4, (None, 0, None, 1), (None, None, None, "1")])
 def test_caps_have_an_entry_for_each_level_and_none_for_the_root(caps):
     with pytest.raises(ArgumentError):

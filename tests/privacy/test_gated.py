@@ -491,7 +491,7 @@ def test_simulated_noise_is_paid_for_each_count_that_a_level_moves(monkeypatch):
     ("neighbors", "rows", "caps"),
     [
         ("add_remove", 1, ()), ("add_remove", 2, ()), ("replace", 1, ()),
-        ("add_remove", 2, (None, None, 1)), ("add_remove", 2, (None, 1, None)),
+        ("add_remove", 2, (None, None, 1)),
     ],
 )  # fmt: skip
 def test_given_hidden_new_nodes_every_release_is_concentrated(neighbors, rows, caps):
