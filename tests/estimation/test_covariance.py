@@ -83,4 +83,4 @@ def test_known_families_and_forests():
     assert variance(variances, every) == pytest.approx(0.0, abs=1e-12)  # both totals are known
     first = coefficients(tree, variances, [0.0, [1.0, 0.0, 0.0, 0.0], 0.0])
     assert variance(variances, first) == 0.0
-    assert half_width(variances, [0.0, 0.0, 0.0], first, 0.95) == 0.0
+    assert moments(variances, [0.0, 0.0, 0.0], first)[:2] == (0.0, 0.0)
