@@ -105,7 +105,14 @@ def undercount(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> str:
 
 def _capped(provenance: Mapping[str, Any], texts: Texts) -> str:
     kinds = list(aggregates_of(provenance).values())
-    return capped_in_words(kinds, provenance, texts["capped.leaf"], texts)
+    return capped_in_words(kinds, provenance, _leaf(provenance, texts), texts)
+
+
+def _leaf(provenance: Mapping[str, Any], texts: Texts) -> str:
+    """Name a node of the deepest level, if the scales of noise list the levels from the root down."""
+    first = next(iter(_quantities(provenance).values()), {})
+    levels = [*scales] if isinstance(scales := first.get("noise_scale"), Mapping) else []
+    return str(levels[-1]) if levels[1:] and levels[0] == ROOT else texts["capped.leaf"]
 
 
 def aggregates_of(provenance: Mapping[str, Any]) -> dict[str, Aggregate]:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pandas_dptree.estimation.covariance import coefficients, covariance, half_width, variance
-from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
+from pandas_dptree.estimation.covariance import coefficients, covariance, moments, variance
+from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.hierarchy.tree import Tree
 from tests.helpers_estimation import random_measurements, random_tree
@@ -51,7 +51,8 @@ def test_moments_of_single_nodes_are_those_of_the_two_passes(seed):
         assert variance(variances, found) == pytest.approx(final[level][node], rel=1e-9)
         moment = sum(float((c**4 * k).sum()) for c, k in zip(found, cumulants, strict=True))
         assert moment == pytest.approx(fourth[level][node], rel=1e-8)
-        assert half_width(variances, cumulants, found, 0.95) == pytest.approx(widths[level][node], rel=1e-6)
+        width = float(error_half_widths(*map(np.array, moments(variances, cumulants, found)), 0.95))
+        assert width == pytest.approx(widths[level][node], rel=1e-6)
 
 
 def test_the_closed_form_of_covariances_between_siblings_ancestors_and_cousins():
@@ -82,4 +83,4 @@ def test_known_families_and_forests():
     assert variance(variances, every) == pytest.approx(0.0, abs=1e-12)  # both totals are known
     first = coefficients(tree, variances, [0.0, [1.0, 0.0, 0.0, 0.0], 0.0])
     assert variance(variances, first) == 0.0
-    assert half_width(variances, [0.0, 0.0, 0.0], first, 0.95) == 0.0
+    assert moments(variances, [0.0, 0.0, 0.0], first)[:2] == (0.0, 0.0)

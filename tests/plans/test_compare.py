@@ -213,3 +213,23 @@ def test_bounds_to_compare_are_lists_of_whole_numbers(given, clinics):
     with pytest.raises(ArgumentError) as caught:
         plan.compare(**given)
     assert caught.value.hint
+
+
+@each(
+    "branching, rows, expected",
+    [
+        ([10, 10], 3, {None: [11.2, 10.7, 10.7], 1: [10.3, 9.8, 7.1]}),
+        ([10, 10], 12, {None: [44.9, 42.8, 42.9], 3: [40.4, 38.5, 24.8], 1: [36.5, 31.8, 12.0]}),
+        ([10, 10], 52, {None: [194.4, 185.5, 185.8], 1: [132.7, 70.8, 23.1]}),
+        ([50, 60], 3, {None: [11.5, 11.4, 11.5], 1: [10.7, 10.6, 8.0]}),
+        ([50, 60], 12, {None: [46.2, 45.7, 45.8], 1: [40.1, 39.7, 20.3]}),
+        ([50, 60], 52, {None: [200.2, 198.2, 198.5], 1: [165.7, 164, 37.2]}),
+        ([50, 60, 10], 12, {None: [52.8, 52.3, 52.2, 50.3], 1: [45.8, 45.4, 41.7, 15.1]}),
+        ([50, 60, 10], 52, {None: [228.7, 226.4, 226.3, 218.1], 1: [180.7, 179, 113.8, 36.2]}),
+    ],
+)
+def test_noise_by_level_where_rows_are_bounded(branching, rows, expected):
+    unit = {"privacy_unit": "person", "max_contributions": rows}
+    plan = dpt.plan(dpt.Tree.from_branching(branching), rho=0.1, **unit)
+    table = plan.compare(max_per_leaf=[*expected]).drop(columns="objective")
+    assert (table.to_numpy() <= np.array([*expected.values()]) + 0.05).all()

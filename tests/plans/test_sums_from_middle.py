@@ -347,6 +347,8 @@ def test_a_hidden_count_leaves_no_column():
     assert table.attrs["dp"]["quantities"]["count"]["shown"] == "not shown"
     shares = table.dp.proportions(column="y", of="total")
     assert shares["proportion"].notna().any()
+    whole = table.dp.combine({"all": [()]}, column="y")  # the middle is half a million steps of the grid
+    assert whole["y_std_error"].item() == pytest.approx(table["y_std_error"].iloc[0], rel=1e-6)
 
 
 def test_engines_agree():

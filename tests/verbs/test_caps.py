@@ -96,7 +96,7 @@ def test_what_is_counted_is_said():
     provenance = table.attrs["dp"]
     assert {name: provenance[name] for name in CAPS} == CAPS
     page = dpt.page({"visits": table}, title="Visits").html
-    for said in ("at most 1 in each node of the deepest level and 2 in each region", "counts each person at"):
+    for said in ("at most 1 in each clinic and 2 in each region", "counts each person at"):
         assert said in page
     sums = dpt.plan_sums(DOMAIN, columns=["cost"], bounds=(0, 10), rho=0.1, **UNIT, max_per_leaf=1)
     assert sums.headline.endswith("Of these rows, at most 1 in each clinic")

@@ -246,7 +246,7 @@ class Estimates:
             noises.append(
                 Noise.of(
                     tree, kind, quantity.count_scales, [public[rows] for rows in nodes],
-                    combined=combined, factor=round(quantity.middle / unit),
+                    combined=combined, factor=float(round(quantity.middle / unit)),
                 )
             )  # fmt: skip
         found = cls(released, shown.name, quantity, shown.numbers / unit, linear / unit, tree, nodes, noises)

@@ -163,10 +163,17 @@ def _warnings(page: Setting, ledger: Keeper | None) -> list[str]:
 
 
 def _undercounts(page: Setting) -> list[str]:
-    """Say which records are in none of the numbers, once for tables of which the same is true."""
-    return list(
-        dict.fromkeys(filter(None, (undercount(each, page.texts) for each in page.provenances.values())))
-    )
+    """Say which records are in none of the numbers, and of which tables if that differs."""
+    told: dict[str, list[str]] = {}
+    for name, provenance in page.provenances.items():
+        told.setdefault(undercount(provenance, page.texts), []).append(isolated(page.table_name(name)))
+    if len(told) == 1:
+        return [*filter(None, told)]
+    return [
+        page.texts.fill("of.table", name=page.texts.joined(names), words=words)
+        for words, names in told.items()
+        if words
+    ]
 
 
 def _lede(page: Setting, views: Sequence[View]) -> str:
