@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
 from pandas_dptree.mechanisms.multiplicative.counts import ClippedThresholds
@@ -80,13 +80,17 @@ def _listed(argument: str, given: object, own: int | None) -> list[Any]:
     """Check a list of bounds; None stands for that of the plan."""
     if given is None:
         return [own]
-    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+    numbers = given.tolist() if isinstance(given, np.ndarray) else given
+    whole = isinstance(numbers, list | tuple | range) and all(
+        isinstance(each, int | np.integer | None) and not isinstance(each, bool) for each in numbers
+    )
+    if not whole or not numbers:
         raise ArgumentError(
             argument,
-            f"must list what to compare, not be {quote(given)}.",
+            f"must list whole numbers to compare, not be {kind_of_object(given)}.",
             hint=f"for example {argument}=[1, 3].",
         )
-    return list(given)
+    return list(numbers)  # type: ignore[arg-type]
 
 
 def _bounded(plan: Kind, max_contributions: int, max_per_leaf: int | None) -> Kind:

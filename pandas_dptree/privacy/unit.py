@@ -88,11 +88,12 @@ def check_rows_of_counts(privacy_unit: Hashable | None) -> None:
 
 def whole_rows(argument: str, most: object) -> int:
     """Return a bound on the rows of a unit, and check that it is a whole number."""
+    where = "" if argument == "max_contributions" else " in one node"
     is_whole = isinstance(most, int | np.integer) and not isinstance(most, bool)
     if not is_whole or not 1 <= most <= MOST_ROWS:  # type: ignore[operator]
         raise ArgumentError(
             argument,
             f"must be a whole number of at least 1, and at most 2**60, not {quote(most)}.",
-            hint="it is the number of rows kept per unit, for example 3.",
+            hint=f"it is the number of rows kept per unit{where}, for example 3.",
         )
     return int(most)  # type: ignore[call-overload, no-any-return]
