@@ -27,6 +27,9 @@ _OF_ITS_LIST = 1e-14
 _LEFT_OUT = ("version", "digest")
 """What stands under these keys is not described."""
 
+_DIGEST = re.compile("Digest: [0-9a-f]{64}")
+"""A line of a text that is not described either."""
+
 _MAY_GROW = ("provenance", "names")
 """Under these keys, more may come to stand later."""
 
@@ -174,6 +177,8 @@ def _equal(stored: Any, found: Any, floor: float = 0.0) -> bool:
     if isinstance(stored, float):
         both_nan = math.isnan(stored) and math.isnan(found)
         return both_nan or math.isclose(stored, found, rel_tol=RELATIVE, abs_tol=floor)
+    if isinstance(stored, str) and _DIGEST.fullmatch(stored) and _DIGEST.fullmatch(found):
+        return True  # it has the last digit of each number of the plan in it
     return bool(stored == found)
 
 
