@@ -256,6 +256,7 @@ def test_closed_form_pools_levels_that_add_little():
     assert shares[0] == shares[1] == 0 and shares[2] > 0.1
 
 
+@pytest.mark.tripwire
 @given(
     trees(),
     st.sampled_from([(Laplace(), "epsilon"), (Laplace(), "rho"), (Gaussian(), "rho")]),

@@ -196,6 +196,7 @@ def test_gaussian_noise_that_is_all_but_nothing_is_split_too(epsilon):
     )
 
 
+@pytest.mark.tripwire
 @given(
     trees(),
     st.sampled_from([(Laplace(), "epsilon"), (Laplace(), "rho"), (Gaussian(), "rho")]),
@@ -228,6 +229,7 @@ def moves_of(tree, neighbors, rows, per_leaf=None):
     return sensitivity_on(tree, COUNT, neighbors=neighbors, max_contributions=rows, caps=caps)
 
 
+@pytest.mark.tripwire
 @given(
     trees(),
     st.sampled_from([(Laplace(), "epsilon"), (Laplace(), "rho"), (Gaussian(), "rho")]),
