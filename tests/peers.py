@@ -180,6 +180,12 @@ def opendp_gaussian_scale(rho: float) -> Callable[[float], float]:
     )
 
 
+def opendp_gaussian_counts(scale: float, counts: np.ndarray) -> np.ndarray:
+    """Release counts with OpenDP's Gaussian noise."""
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    return np.array(dp.m.make_gaussian(*space, scale=scale)(counts.astype(int).tolist()))
+
+
 def pipeline_dp_noise(epsilon: float, delta: float) -> Callable[[float], float]:
     """Ask PipelineDP for the standard deviation of Gaussian noise on counts, by what a unit moves."""
     import pipeline_dp.dp_computations as computations

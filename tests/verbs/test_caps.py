@@ -142,3 +142,32 @@ def test_other_kinds_of_releases_refuse_caps_by_name(make):
         with pytest.raises(ArgumentError, match=f"`{name}`") as caught:
             make(**UNIT, **{name: value})
         assert caught.value.hint
+
+
+@pytest.mark.nightly
+@each("cap", [None, 1])
+def test_observed_errors_of_2000_releases_are_those_of_the_table(cap):
+    """Rows of a person in a clinic cost the same, and k is large enough: what is counted is not random."""
+    draws = np.random.default_rng(0)
+    pairs = pd.DataFrame(
+        [(person, place) for person in range(1000) for place in draws.choice(5, 3, replace=False)],
+        columns=["person", "place"],
+    )
+    pairs = pairs.join(PLACES, on="place").assign(cost=draws.integers(0, 101, size=len(pairs)))
+    frame = pairs.loc[pairs.index.repeat(draws.integers(1, 4, size=len(pairs)))]
+    used = frame if cap is None else pairs
+    groups = [used.assign(total=0).groupby(by)["cost"] for by in ("total", "region", ["region", "clinic"])]
+    bounds = (0, 100)
+    asked = {"n": "count", "cost": dpt.sum("cost", bounds=bounds), "mean": dpt.mean("cost", bounds=bounds)}
+    plan = dpt.plan_agg(
+        DOMAIN, asked, rho=0.5, mechanism="gaussian", consistency="linear", max_per_leaf=cap,
+        privacy_unit="person", max_contributions=9,
+    )  # fmt: skip
+    tables = [plan.release(frame, rng=np.random.default_rng(seed)) for seed in range(2000)]
+    for column, of in (("n", "size"), ("cost", "sum"), ("mean", "mean")):
+        truth = np.hstack([getattr(group, of)() for group in groups])
+        errors = np.stack([table[column] for table in tables]) - truth
+        shown = np.stack([table[f"{column}_std_error"] for table in tables])
+        predicted = np.sqrt((shown**2).mean(axis=0))
+        np.testing.assert_allclose(np.sqrt((errors**2).mean(axis=0)), predicted, rtol=0.06)
+        assert np.sqrt((errors**2 / predicted**2).mean()) == pytest.approx(1, abs=0.03)
