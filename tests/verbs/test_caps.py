@@ -81,6 +81,8 @@ def test_a_level_of_prefixes_and_derived_levels_have_caps():
     codes = dpt.prefixes("zip", chars=[2, 3])
     table = dpt.tree_counts(frame, codes, **given, delta=0.5, max_per_leaf=1)
     assert table.loc[~table["other"], "count"].tolist() == pytest.approx([200, 200, 100, 100], **NOISE)
+    upper = dpt.tree_counts(frame, codes, **given, delta=0.5, max_per_node={codes.level_names[1]: 1})
+    assert upper["count"].max() == pytest.approx(100, **NOISE)
 
 
 def test_what_is_counted_is_said():
