@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from pandas_dptree.errors import ArgumentError, kind_of_object, listed, quote
+from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.privacy.unit import whole_rows
 
 __all__ = ["Caps", "caps_from_json", "caps_to_json", "check_caps", "stated_caps", "with_leaf_cap"]
@@ -30,8 +30,8 @@ def stated_caps(
     if unknown := [level for level in of if level not in names]:
         raise ArgumentError(
             "max_per_node",
-            f"names levels that the table does not have: {listed(unknown)}.",
-            hint=f"its levels are {listed(names[1:])}.",
+            f"names unknown levels: {quote(unknown)}.",
+            hint=f"{did_you_mean(unknown, names)}the levels are {listed(names[1:])}.",
         )
     alike = [name for name, n in Counter(map(str, names)).items() if n > 1]
     if of and alike:

@@ -40,7 +40,7 @@ def test_caps_are_stated_and_written(per_leaf, per_node, caps, written):
             {"county": 1},
             "person",
             "max_per_node",
-            "levels that the table does not have: \\['county'\\]",
+            "unknown levels: \\['county'\\]",
         ),
         (None, {"total": 2}, "person", "max_per_node", "max_contributions=2"),
         (1, {"city": 1}, "person", "max_per_node", "`max_per_leaf` does too"),
