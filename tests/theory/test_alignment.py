@@ -23,6 +23,7 @@ def truth_by_hand(records, table, by):
     return np.array(counts)
 
 
+@pytest.mark.tripwire
 @settings(max_examples=8)
 @given(domains_and_rows(), st.integers(0, 2**32), st.booleans())
 def test_tables_join_on_level_and_keys(domain_and_rows, seed, as_frame):

@@ -173,6 +173,7 @@ def test_a_loss_without_end_needs_no_noise(epsilon, mechanism):
 # --- how accurate it is --------------------------------------------------------------------------------
 
 
+@pytest.mark.tripwire
 @pytest.mark.parametrize(("stated", "consistency"), [({"epsilon": 0.5}, "linear"), ({"rho": 0.05}, "none")])
 def test_std_error_and_intervals_are_what_repeated_releases_show(stated, consistency):
     are_what_repeated_releases_show(stated, consistency, 300)
