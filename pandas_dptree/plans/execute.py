@@ -113,20 +113,21 @@ def measured(
     Sums that are made of differences and of a count come after that count.
     """
     words = partial(random_words, source)
-    results: dict[Measurement, Measured] = {}
-    for plan, leaves in sorted(zip(plans, values, strict=True), key=lambda each: each[0].count is not None):
+    results: dict[int, Measured] = {}
+    for place in sorted(range(len(plans)), key=lambda place: plans[place].count is not None):
+        plan = plans[place]
         if results:
             done()
-        exact = plan._shape.roll_up(leaves)
+        exact = plan._shape.roll_up(values[place])
         measurements = measure(plan.noise, exact, plan.unit_noise_scales.tolist(), source)
         noisy = _with_known(plan, measurements)
         done()
-        counts = None if plan.count is None else results[plan.count]
+        counts = None if plan.count is None else results[plans.index(plan.count)]
         given = (noisy, plan._variances) if counts is None else sums_from_middle(plan, noisy, counts)
         shown = plan._estimator.estimate(plan.tree, *given, words, least=plan.known.least)
         leaves_measured = measurements[-1] if plan._covers_known_leaves else None
-        results[plan] = Measured(noisy, shown, leaves_measured, counts)
-    return [results[plan] for plan in plans]
+        results[place] = Measured(noisy, shown, leaves_measured, counts)
+    return [results[place] for place in range(len(plans))]
 
 
 def column_prefix(name: Hashable) -> str:

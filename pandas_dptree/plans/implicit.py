@@ -168,7 +168,7 @@ class ImplicitPlan(Plan[pd.DataFrame]):
 
     @property
     def _unit(self) -> dict[str, Any]:
-        """What `LevelNoise` is told of a privacy unit."""
+        """The arguments of `LevelNoise` that describe a privacy unit."""
         caps = caps_in_tree(self.tree, self.caps)
         return {"neighbors": self.neighbors, "max_contributions": self.max_contributions, "caps": caps}
 

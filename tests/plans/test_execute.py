@@ -13,6 +13,8 @@ from hypothesis import given
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.domain import level_names
 from pandas_dptree.hierarchy.known_counts import Known
+from pandas_dptree.mechanisms.arguments import noise_source
+from pandas_dptree.plans.execute import measured
 from tests.helpers_cases import each
 from tests.helpers_estimation import FITS
 from tests.helpers_output import KEYS, KNOWN, LOSSES, people, stated_in, us
@@ -443,3 +445,11 @@ def test_published_intervals_hold_the_truth_as_often_as_promised(shape, mechanis
                 held = (table["lower"] <= truth) & (truth <= table["upper"])
                 share = held.groupby(table["level"], observed=True).mean()
                 assert share.iloc[1:].min() > confidence - 0.005, (consistency, fit, confidence)
+
+
+def test_a_plan_that_is_measured_twice_has_noise_of_its_own_each_time():
+    plan = dpt.plan(dpt.Tree.from_branching([40]), rho=0.01)
+    leaves = np.full(40, 100)
+    one, other = measured([plan, plan], [leaves, leaves + 10**6], noise_source(np.random.default_rng(1)))
+    assert other.shown[0][0] - one.shown[0][0] == pytest.approx(40 * 10**6, rel=1e-3)
+    assert not np.array_equal(other.noisy[-1] - 10**6, one.noisy[-1])

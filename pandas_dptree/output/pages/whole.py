@@ -164,14 +164,14 @@ def _warnings(page: Setting, ledger: Keeper | None) -> list[str]:
 
 def _undercounts(page: Setting) -> list[str]:
     """Say which records are in none of the numbers, and of which tables if that differs."""
-    told: dict[str, list[str]] = {}
+    tables: dict[str, list[str]] = {}
     for name, provenance in page.provenances.items():
-        told.setdefault(undercount(provenance, page.texts), []).append(isolated(page.table_name(name)))
-    if len(told) == 1:
-        return [*filter(None, told)]
+        tables.setdefault(undercount(provenance, page.texts), []).append(isolated(page.table_name(name)))
+    if len(tables) == 1:
+        return [*filter(None, tables)]
     return [
         page.texts.fill("of.table", name=page.texts.joined(names), words=words)
-        for words, names in told.items()
+        for words, names in tables.items()
         if words
     ]
 
