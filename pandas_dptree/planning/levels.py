@@ -100,7 +100,8 @@ def _search(
     places = undominated(costs)
     costs = costs[places] / costs.max()
     if len(moves.patterns) > 1:  # the others hardly matter for a delta, which takes longer to compute
-        moves = TreeSensitivity(tuple(moves.patterns[place] for place in places.tolist()))
+        chosen = tuple(moves.patterns[place] for place in places.tolist())
+        moves = TreeSensitivity(chosen, hull=moves.hull)
     alone = costs.max(axis=0)
     if worst and not least_squares and np.ptp((weights * orbits.part_unknown)[unknown]) == 0:
         return np.asarray(alone / alone.sum())

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.privacy.conversions import zcdp_delta
+from pandas_dptree.privacy.level_losses import float_above, laplace_level, together
 from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
 from pandas_dptree.privacy.simulated_gaussian import (
     ROUNDINGS,
@@ -79,7 +80,9 @@ def laplace_delta(
     Of all moves of a level, delta is largest if as many nodes as possible move as far as possible, and one by
     the rest: that is Lemma 4 of the documentation page. By Lemma 1, a single node that moves by all of it
     is a bound too; it is used if it is smaller, since fewer losses can be added up more closely. The delta is
-    the largest of all patterns in which the levels move.
+    the largest of all patterns in which the levels move. If neighbours lie in the `hull` of the patterns, all
+    levels count as if each moved by its largest; the bound by concentrated privacy, `zcdp_delta`, is used if
+    it is smaller, because there the sum over the levels (`laplace_level`) is largest for one of the patterns.
 
     >>> laplace_delta(0.9, [2.0, 2.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     0.0368...
@@ -92,7 +95,11 @@ def laplace_delta(
     if max(spent) <= Fraction(epsilon):
         return 0.0
     patterns = moves.covered(_MANY_PATTERNS).patterns
-    return max(_laplace_delta(epsilon, scales.tolist(), pattern) for pattern in patterns)
+    listed = max(_laplace_delta(epsilon, scales.tolist(), pattern) for pattern in patterns)
+    if not moves.hull:
+        return listed
+    rho = max(together(map(laplace_level, scales.tolist(), pattern)).rho for pattern in moves.patterns)
+    return min(listed, zcdp_delta(float_above(rho), epsilon))
 
 
 def gaussian_delta(
@@ -157,6 +164,8 @@ def joint_gaussian_delta(
         return math.fsum(worst(weights) / (variances - kernels)) * (1 + 2**-48)
 
     precision = inverse_sum(np.zeros(len(variances)))
+    if not precision:
+        return 0.0
     concentrated = zcdp_delta(precision / 2, epsilon)
     smoothing = simulation(variances, inverse_sum, n_moves, 1, math.sqrt(precision))
     return concentrated if smoothing is None else min(concentrated, _delta(epsilon, [], 0.0, smoothing))

@@ -59,11 +59,13 @@ class TreeSensitivity:
     Each pattern has one `Sensitivity` per level, and any two neighbouring data sets keep to one of the
     patterns on all levels at once, or, if `between`, lie between two consecutive ones: what they cost is then
     at most what one of the two costs, wherever the cost is a sum of convex functions of the moves of single
-    nodes.
+    nodes. If they lie anywhere in the `hull` of all patterns, they cost at most what one of these costs; they
+    need not keep to any two of them, but no level moves further by itself than in one of them.
     """
 
     patterns: tuple[tuple[Sensitivity, ...], ...]
     between: bool = False
+    hull: bool = False
 
     @property
     def levels(self) -> tuple[Sensitivity, ...]:
@@ -78,11 +80,11 @@ class TreeSensitivity:
     def part(self, levels: npt.NDArray[np.bool_]) -> TreeSensitivity:
         """Return the sensitivity of some of the levels."""
         chosen = tuple(tuple(itertools.compress(pattern, levels)) for pattern in self.patterns)
-        return TreeSensitivity(chosen, self.between)
+        return TreeSensitivity(chosen, self.between, self.hull)
 
     def covered(self, most: int) -> TreeSensitivity:
         """Return at most so many patterns, 3 or more, to one of which any two neighbouring data sets keep."""
-        patterns = self.patterns
+        patterns = (self.levels,) if self.hull else self.patterns
         if self.between and len(patterns) > 1:
             patterns = tuple(map(_cover, itertools.pairwise(patterns)))
         if len(patterns) > most:
