@@ -85,9 +85,9 @@ def unit_sensitivity(
         patterns = tuple(itertools.islice(units.patterns(shapes), _MOST + 1))
         if 0 < len(patterns) <= _MOST:
             return TreeSensitivity(patterns, hull=len(shapes) > 1)
-        if units.counted or not any(joint):
-            ends = TreeSensitivity(tuple(units.patterns(units.ends)))
-            return TreeSensitivity((ends.levels,))
+        if units.counted:  # all levels are charged the most they move
+            apart = _Units(units.bounds, (False,) * len(joint), units.replace)
+            return TreeSensitivity((TreeSensitivity(tuple(apart.patterns(apart.ends))).levels,))
         joint[joint.index(True)] = False
 
 
