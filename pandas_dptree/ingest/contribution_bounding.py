@@ -32,13 +32,16 @@ import numpy.typing as npt
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.units import Key, Units, split_mix
 
-__all__ = ["Capped", "bound_contributions", "kept_rows"]
+__all__ = [
+    "WORDS_OF_A_LEVEL", "WORD_STEP", "Capped", "bound_contributions", "by_unit", "changes", "kept_rows",
+]  # fmt: skip
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-"""The step of SplitMix64: its words are ``split_mix(seed + _STEP)``, ``split_mix(seed + 2 * _STEP)``, …"""
+WORD_STEP = np.uint64(0x9E3779B97F4A7C15)
+"""The step of SplitMix64: its words are ``split_mix(seed + WORD_STEP)``, ``split_mix(seed + 2 * WORD_STEP)``
+and so on."""
 
 
-_WORDS_OF_A_LEVEL = 2**40
+WORDS_OF_A_LEVEL = 2**40
 """Distance, in the sequence of a unit, between the words of one level and the next: no unit has more rows."""
 
 
@@ -62,7 +65,7 @@ def kept_rows(
     The levels that are `capped` are below the root, the deepest first.
     """
     hashes = units.hashes(key)
-    at, begins = _by_unit(units, hashes, order)
+    at, begins = by_unit(units, hashes, order)
     stays = np.ones(len(at), dtype=bool)
     first = np.flatnonzero(begins)
     rank = np.arange(len(at)) - np.repeat(first, np.diff(first, append=len(at)))
@@ -73,15 +76,15 @@ def kept_rows(
             if ((node[1:] < node[:-1]) & ~begins[1:]).any():
                 by_node = np.lexsort([node, np.cumsum(begins)])
                 at, rank, node = at[by_node], rank[by_node], node[by_node]
-            groups = begins | _changes(node)
+            groups = begins | changes(node)
         bounded, group = _larger(groups, cap)
-        place = (rank[bounded] + (level * _WORDS_OF_A_LEVEL + 1)).astype(np.uint64)
-        words = split_mix(hashes[at[bounded]] + place * _STEP)
+        place = (rank[bounded] + (level * WORDS_OF_A_LEVEL + 1)).astype(np.uint64)
+        words = split_mix(hashes[at[bounded]] + place * WORD_STEP)
         out = bounded[~bound_contributions(group, words, cap)]
         stays[at[out]] = False
         if level and len(out):
             unit, rest = np.cumsum(begins), stays[at]
-            at, rank, begins = at[rest], rank[rest], _changes(unit[rest])
+            at, rank, begins = at[rest], rank[rest], changes(unit[rest])
     return stays
 
 
@@ -93,14 +96,14 @@ def _larger(begins: npt.NDArray[np.bool_], most: int) -> tuple[npt.NDArray[np.in
     return np.flatnonzero(np.repeat(larger, rows)), np.repeat(np.arange(larger.sum()), rows[larger])
 
 
-def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def changes(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Whether each value differs from the one before it; the first one does."""
     changes = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes
 
 
-def _by_unit(
+def by_unit(
     units: Units, hashes: npt.NDArray[np.uint64], order: Sequence[npt.NDArray[np.generic]]
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
     """Bring the rows of each unit together, sorted by `order`: the rows, and where another unit begins."""

@@ -23,7 +23,7 @@ from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
-__all__ = ["LeafTally", "leaf_totals", "open_leaves"]
+__all__ = ["LeafTally", "leaf_totals", "open_leaves", "opened_leaves"]
 
 
 def leaf_totals(
@@ -44,6 +44,11 @@ def open_leaves(
 ) -> tuple[Records, LeafTally]:
     """Open the records for `leaf_totals`, and check the types of their columns; nothing is read yet."""
     tally = LeafTally(domain, tuple(quantities))
+    return opened_leaves(frame, tally, bounding), tally
+
+
+def opened_leaves(frame: Any, tally: LeafTally, bounding: Bounding) -> Records:
+    """Open the records for a tally, and check the types of their columns; nothing is read yet."""
     unit = bounding.get("privacy_unit")
     if unit is not None and unit in tally.summed:
         raise ArgumentError(
@@ -52,9 +57,9 @@ def open_leaves(
             hint="name another column: an identifier is not an amount.",
         )
     records = opened(frame, tally, bounding)
-    check_records(records, domain)
+    check_records(records, tally.domain)
     _check_numeric(records.types(tally.summed))
-    return records, tally
+    return records
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

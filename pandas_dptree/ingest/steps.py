@@ -14,6 +14,7 @@ import numpy as np
 
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.contribution_bounding import Capped, kept_rows
+from pandas_dptree.ingest.nested_bounding import Nested, nested_rows
 from pandas_dptree.ingest.scan.batches import Batch
 from pandas_dptree.ingest.spill import Packet
 from pandas_dptree.ingest.tallies import BoolArray, Rows, Tally
@@ -46,6 +47,8 @@ class BoundedTally(Generic[Counted]):
     key: Key
     caps: tuple[int | None, ...] = ()
     """The most rows of a unit in a node of each level, None if not bounded, as for the root; or empty."""
+    nested: Nested | None = None
+    """Instead of both: the most nodes of each level. Rows then have one more amount: `Kept.first_level`."""
 
     def deal(self, batch: Batch, n_buckets: int = N_BUCKETS) -> list[tuple[int, Packet]]:
         """Deal the rows of a batch into buckets, by the keyed hash of their units."""
@@ -83,13 +86,20 @@ class BoundedTally(Generic[Counted]):
         """Return the rows of packets that their units keep; the units are all of one sort."""
         units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
         rows = self.tally.together([packet.rows for packet in packets])
+        order = [rows.order, *rows.amounts]
+        if self.nested is not None:
+            kept = nested_rows(units, order, self._nodes_of, self.nested, self.key)
+            return Rows(rows.place[kept.rows], (*rows[kept.rows].amounts, kept.first_level))
         capped = [
             Capped(level, cap, self.tally.nodes(rows, level))
             for level, cap in reversed([*enumerate(self.caps)])
             if cap is not None
         ]
-        stays = kept_rows(units, [rows.order, *rows.amounts], self.max_contributions, self.key, capped)
+        stays = kept_rows(units, order, self.max_contributions, self.key, capped)
         return rows[np.flatnonzero(stays)]
+
+    def _nodes_of(self, places: IntArray, level: int) -> IntArray:
+        return self.tally.nodes(Rows(places), level)
 
 
 # What follows is for clusters: it is pickled and sent to workers, and holds no record.

@@ -80,7 +80,7 @@ class Tally(ABC, Generic[Counted]):
         return Rows(np.concatenate([each.place for each in rows]), tuple(map(np.concatenate, amounts)))
 
     def nodes(self, rows: Rows, level: int) -> IntArray:
-        """Number the node of each row on a level below the root: equal numbers, from 0, for one node alone.
+        """Number the node of each row on a level: equal numbers, from 0, for one node alone.
 
         A path that ends above the level has a node there too, as if it went on to the deepest level.
         """
@@ -130,6 +130,21 @@ class CellSums(NamedTuple):
     cells: IntArray | slice
     sums: IntArray
 
+    @classmethod
+    def merged(cls, parts: Iterable[CellSums], shape: tuple[int, int]) -> CellSums:
+        """Add up the sums of different rows; `shape` is (n_quantities, n_cells)."""
+        total = np.zeros(shape, dtype=np.int64)
+        for cells, sums in parts:
+            total[:, cells] += sums  # each cell occurs once
+        return cls(slice(None), total)
+
+    def compact(self, n_cells: int) -> CellSums:
+        """Leave out empty cells, if there are many."""
+        cells = np.flatnonzero(self.sums.any(axis=0))
+        if isinstance(self.cells, slice) and len(cells) * 2 < n_cells:
+            return CellSums(cells, self.sums[:, cells])
+        return self
+
 
 class CellTally(Tally[CellSums]):
     """Adds up quantities in numbered cells. Subclasses read the cell of each record.
@@ -166,14 +181,8 @@ class CellTally(Tally[CellSums]):
 
     def merged(self, parts: Iterable[CellSums]) -> CellSums:
         """Add up the sums of different rows."""
-        total = np.zeros((len(self.quantities), self.n_cells), dtype=np.int64)
-        for cells, sums in parts:
-            total[:, cells] += sums  # each cell occurs once
-        return CellSums(slice(None), total)
+        return CellSums.merged(parts, (len(self.quantities), self.n_cells))
 
     def compact(self, counted: CellSums) -> CellSums:
         """Leave out empty cells."""
-        cells = np.flatnonzero(counted.sums.any(axis=0))
-        if isinstance(counted.cells, slice) and len(cells) * 2 < self.n_cells:
-            return CellSums(cells, counted.sums[:, cells])
-        return counted
+        return counted.compact(self.n_cells)
