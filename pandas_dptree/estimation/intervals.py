@@ -25,14 +25,19 @@ _UNSEEN = 0.003
 
 
 def half_widths(
-    tree: Tree, variances: Variances, fourth_cumulants: Sequence[npt.ArrayLike], confidence: float
+    tree: Tree,
+    variances: Variances,
+    fourth_cumulants: Sequence[npt.ArrayLike],
+    confidence: float,
+    excess: Sequence[npt.ArrayLike] = (),
 ) -> list[FloatArray]:
     """Return half the width of a central confidence interval around each least-squares estimate, in counts.
 
     The fourth cumulants are those of the noise of each measurement, 0 where nothing was measured or the value
-    is known. `error_half_widths` has the method and its accuracy.
+    is known; `excess` are those of the excess of distinct units. `error_half_widths` has the method and its
+    accuracy.
     """
-    fourth = estimate_cumulants(tree, variances, fourth_cumulants)
+    fourth = estimate_cumulants(tree, variances, fourth_cumulants, excess)
     return [
         error_half_widths(*moments, confidence)
         for moments in zip(variances.final, fourth, error_steps(tree, variances), strict=True)
@@ -44,8 +49,11 @@ def error_steps(tree: Tree, variances: Variances) -> list[FloatArray]:
 
     It is the fourth root of the sum of their fourth powers.
     """
-    noisy = [np.where((noise > 0) & np.isfinite(noise), 1.0, 0.0) for noise in variances.noise]
-    return [np.minimum(powers**0.25, 1.0) for powers in estimate_cumulants(tree, variances, noisy)]
+    noisy, excess = (
+        [np.where((noise > 0) & np.isfinite(noise), 1.0, 0.0) for noise in levels]
+        for levels in (variances.noise, variances.excess)
+    )
+    return [np.minimum(powers**0.25, 1.0) for powers in estimate_cumulants(tree, variances, noisy, excess)]
 
 
 def error_half_widths(
@@ -85,7 +93,10 @@ def error_half_widths(
 
 
 def estimate_cumulants(
-    tree: Tree, variances: Variances, fourth_cumulants: Sequence[npt.ArrayLike]
+    tree: Tree,
+    variances: Variances,
+    fourth_cumulants: Sequence[npt.ArrayLike],
+    excess: Sequence[npt.ArrayLike] = (),
 ) -> list[FloatArray]:
     r"""Carry the fourth cumulants of the measurements through the two passes of least squares.
 
@@ -101,7 +112,8 @@ def estimate_cumulants(
     .. math:: x_c = (1 - b_c)\,z_c - b_c \textstyle\sum_{s \ne c} z_s + r_c R_p,
               \qquad a_c = (1 - b_c)(1 - o_c),
 
-    where :math:`o_c` is the weight of the child's own measurement in :math:`z_c`.
+    where :math:`o_c` is the weight of the child's own measurement in :math:`z_c`. The measured `excess` of
+    distinct units is one more child of each node, without an estimate of its own.
 
     >>> from pandas_dptree.estimation.least_squares import propagate
     >>> tree = Tree.from_branching([2])
@@ -110,10 +122,15 @@ def estimate_cumulants(
     [[2.0], [17.0]]
     """
     noise = [np.atleast_1d(np.asarray(fourth, dtype=np.float64)) for fourth in fourth_cumulants]
+    beyond = [
+        np.where((variance > 0) & np.isfinite(variance), fourth, 0.0)  # a single child leaves no excess
+        for variance, fourth in zip(variances.excess, excess, strict=True)
+    ]
     subtree, children = [noise[-1]], []
     for level in reversed(range(tree.depth)):
         own = variances.own[level]
-        children.append(tree.sum_children(level, subtree[-1]))
+        below = tree.sum_children(level, subtree[-1])
+        children.append(below + beyond[level] if beyond else below)
         subtree.append(own**4 * noise[level] + (1 - own) ** 4 * children[-1])
     subtree, children = subtree[::-1], children[::-1]
     final = [subtree[0]]

@@ -10,7 +10,13 @@ import scipy.linalg
 from hypothesis import given
 
 from pandas_dptree.estimation.estimators import CONSISTENCIES, estimator_for
-from pandas_dptree.estimation.intervals import error_half_widths, estimate_cumulants, half_widths, intervals
+from pandas_dptree.estimation.intervals import (
+    error_half_widths,
+    error_steps,
+    estimate_cumulants,
+    half_widths,
+    intervals,
+)
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import least_values
 from pandas_dptree.hierarchy.tree import Tree
@@ -19,8 +25,10 @@ from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import byte_source
 from pandas_dptree.planning.split import level_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_distinct import dense_variances, dense_weights, flat, units_problem
 from tests.helpers_estimation import ALL_NOISES, CONFIDENCES, probabilities
 from tests.helpers_privacy import ONE_ROW
+from tests.helpers_random import each_seed
 from tests.reference import membership
 from tests.strategies import trees
 
@@ -77,6 +85,28 @@ def test_steps_are_those_of_the_largest_coefficient_or_more(tree, seed):
         largest = np.abs(dense).max(axis=1)
         needed = error_half_widths(variances.final[level], cumulants[level], largest, 0.9)
         assert (found[level] >= needed * (1 - 1e-9)).all()
+
+
+@each_seed(30, 200)
+def test_cumulants_and_steps_of_distinct_units_are_those_of_the_dense_solution(seed):
+    """The noise of the excess counts as that of one more child."""
+    rng = np.random.default_rng(seed)
+    tree, _, noise, _, excess_noise, _ = units_problem(rng, known_total=0.3)
+    variances = propagate(tree, noise, excess_noise)
+    fourth, excess = (
+        [np.where(np.isfinite(v) & (v > 0), rng.uniform(0.1, 10.0, v.shape), 0.0) for v in levels]
+        for levels in (noise, excess_noise)
+    )
+    weights, dense = dense_weights(tree, noise, excess_noise), dense_variances(tree, noise, excess_noise)
+    noisy = (dense > 0) & np.isfinite(dense)
+    found = flat(tree, estimate_cumulants(tree, variances, fourth, excess))
+    expected = weights**4 @ (flat(tree, [*fourth, *excess]) * noisy)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    steps = flat(tree, error_steps(tree, variances))
+    np.testing.assert_allclose(steps**4, np.minimum(weights**4 @ noisy, 1), rtol=1e-9, atol=1e-12)
+    widths = flat(tree, half_widths(tree, variances, fourth, 0.9, excess))
+    expected = error_half_widths(flat(tree, variances.final), found, steps, 0.9)
+    np.testing.assert_array_equal(widths, expected)
 
 
 def test_levels_whose_nodes_agree_stay_folded():

@@ -10,6 +10,7 @@ from pandas_dptree.estimation.nonnegative import nonnegative_totals
 from pandas_dptree.hierarchy.tree import Tree
 from tests import reference
 from tests.helpers_cases import each
+from tests.helpers_distinct import dense_variances, dense_weights, flat, units_problem
 from tests.helpers_estimation import random_measurements, random_tree
 from tests.helpers_random import each_seed
 
@@ -93,3 +94,101 @@ def test_known_values_that_contradict_each_other_are_refused(solve):
     with pytest.raises(ArgumentError, match="level 0 has a known value that is"):
         solve(tree, [np.array([8]), np.array([4, 5]), np.ones(4)], variances)
     solve(tree, [np.array([0.3]), np.array([0.1, 0.2]), np.ones(4)], variances)  # as sums of floats go
+
+
+# Counts of distinct units, measured with the excess of the sum over the children.
+
+
+@each_seed(60, 300)
+def test_least_squares_with_an_excess_is_the_dense_solution(seed):
+    rng = np.random.default_rng(seed)
+    tree, values, noise, excess, excess_noise, _ = units_problem(rng, known_total=0.3)
+    variances = propagate(tree, noise, excess_noise)
+    weights, dense = dense_weights(tree, noise, excess_noise), dense_variances(tree, noise, excess_noise)
+    counted = np.append(np.ones(tree.n_nodes, dtype=bool), dense[tree.n_nodes :] > 0)
+    expected = weights @ (flat(tree, [*values, *excess]) * counted)
+    estimates = least_squares(tree, values, variances, excess)
+    np.testing.assert_allclose(np.concatenate(estimates), expected, rtol=1e-9, atol=1e-9)
+    expected = weights**2 @ np.where(np.isfinite(dense), dense, 0.0)
+    np.testing.assert_allclose(flat(tree, variances.final), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_an_excess_that_is_known_to_be_0_everywhere_makes_the_tree_additive():
+    tree, rng = Tree.from_branching([3, 1, 2]), np.random.default_rng(0)
+    noise = [np.inf, rng.random(3), 1.0, rng.random(6)]
+    additive, units = propagate(tree, noise), propagate(tree, noise, [0.0, np.inf, 0.0])  # a single child
+    values = [None, *(rng.normal(size=n) for n in tree.level_sizes[1:])]
+    unused = [np.full(n, np.nan) for n in tree.level_sizes[:-1]]
+    for excess in (None, [None] * 3, unused):
+        for ours, plain in zip(
+            least_squares(tree, values, units, excess), least_squares(tree, values, additive), strict=True
+        ):
+            np.testing.assert_array_equal(ours, plain)
+    for ours, plain in zip(units.final, additive.final, strict=True):
+        np.testing.assert_array_equal(ours, plain)
+
+
+def test_levels_without_an_excess_between_them_say_nothing_about_each_other():
+    tree = Tree.from_branching([2, 2])
+    variances = propagate(tree, [0.0, 2.0, 3.0], [np.inf, np.inf])
+    assert [level.tolist() for level in variances.final] == [[0.0], [2.0], [3.0]]
+    assert [level.tolist() for level in variances.children] == [[np.inf], [np.inf]]
+    values = [np.array([9.0]), np.array([4.0, -5.0]), np.array([2.0, 2.0, 8.0, 1.0])]
+    for ours, given in zip(least_squares(tree, values, variances), values, strict=True):
+        assert ours.tolist() == given.tolist()
+
+
+def test_each_entry_of_an_array_has_an_excess_of_its_own():
+    tree, rng = Tree.from_branching([3, 2]), np.random.default_rng(0)
+    variances = propagate(tree, [np.inf, 2.0, 1.0], [rng.random(1), rng.random(3)])
+    measured = [None, rng.normal(size=(3, 4)), rng.normal(size=(6, 4))]
+    excess = [rng.normal(size=(1, 4)), rng.normal(size=(3, 4))]
+    together = least_squares(tree, measured, variances, excess)
+    for entry in range(4):
+        alone = least_squares(
+            tree,
+            [None, *(each[:, entry] for each in measured[1:])],
+            variances,
+            [each[:, entry] for each in excess],
+        )
+        for level, numbers in zip(together, alone, strict=True):
+            np.testing.assert_allclose(level[:, entry], numbers, rtol=1e-12, atol=1e-12)
+
+
+@each(
+    "noise, excess",
+    [
+        ([np.inf, 1.0, 1.0], [np.inf, 1.0]),
+        ([np.inf, np.inf, 1.0], [1.0, np.inf]),
+        ([1.0, np.inf, 1.0], [1.0, [1.0, np.inf]]),
+        ([1.0, [1.0, np.inf], 1.0], [1.0, [1.0, np.inf]]),
+        ([1.0, 1.0, np.inf], [1.0, 1.0]),
+    ],
+)
+def test_nodes_that_nothing_tells_about_are_refused(noise, excess):
+    with pytest.raises(ArgumentError, match=r"`noise_variances` at level \d leave out nodes"):
+        propagate(Tree.from_branching([2, 2]), noise, excess)
+
+
+@each("excess", [[1.0], [1.0, 1.0, 1.0], [1.0, [1.0] * 3], [-1.0, 1.0], [np.nan, 1.0]])
+def test_variances_of_an_excess_that_cannot_be_used_are_refused(excess):
+    with pytest.raises(ArgumentError, match="`excess` must hold variances of at least 0"):
+        propagate(Tree.from_branching([2, 2]), [1.0, 1.0, 1.0], excess)
+
+
+@each(
+    "variances, excess, message",
+    [
+        ([1.0, 1.0], None, "level 0 must hold one finite number"),
+        ([1.0, 1.0], [np.zeros(1), None], "level 1 must hold one finite number"),
+        ([1.0, 1.0], [np.zeros(1), np.zeros(3)], "level 1 must hold one finite number"),
+        ([1.0, 1.0], [np.zeros(1), np.array([1.0, np.inf])], "level 1 must hold one finite number"),
+        ([1.0, 1.0], [np.zeros((1, 2)), np.zeros(2)], "level 0 must hold one finite number"),
+        ([1.0, 1.0], [np.zeros(1)], "the measurements of 2 level"),
+        (None, [np.zeros(1), np.zeros(2)], "the measurements of 0 level"),
+    ],
+)
+def test_an_excess_that_cannot_be_used_is_refused(variances, excess, message):
+    tree = Tree.from_branching([2, 2])
+    with pytest.raises(ArgumentError, match=f"`excess` .*{message}"):
+        least_squares(tree, tree.roll_up(np.ones(4)), propagate(tree, [1.0] * 3, variances), excess)
