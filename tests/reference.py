@@ -67,6 +67,39 @@ def project_family(
     return projected
 
 
+def fit_unit_family(
+    estimates: np.ndarray,
+    variances: np.ndarray,
+    excess: float,
+    excess_variance: float,
+    total: float,
+    cap: int,
+) -> np.ndarray:
+    """Fit the distinct units of siblings to those of their parent, by a root search for the multiplier.
+
+    Each is at most the parent's, and their excess over it at most `cap` times as much: infinite variance
+    leaves it free, none says that there is none.
+    """
+
+    def fitted(theta: float) -> np.ndarray:
+        return np.clip(estimates + theta * variances, 0, total)
+
+    def beyond(theta: float) -> float:
+        """The sum of the children beyond what the parent and the excess allow; it grows with theta."""
+        most = cap * total if excess_variance else 0.0
+        if math.isinf(excess_variance):
+            above = fitted(theta).sum() - total
+            return above - np.clip(fitted(0).sum() - total, 0, most)
+        return fitted(theta).sum() - total - np.clip(excess - theta * excess_variance, 0, most)
+
+    reach = (np.abs(estimates).max() + abs(excess) + (cap + 1) * total + 1) / min(
+        variances.min(), excess_variance or math.inf
+    )
+    if beyond(0) == 0:
+        return fitted(0)
+    return fitted(scipy.optimize.brentq(beyond, -reach, reach, xtol=1e-300, rtol=1e-15))
+
+
 def nonnegative_least_squares(
     tree: Tree, measurements: Sequence[np.ndarray | None], noise: Sequence[np.ndarray]
 ) -> list[np.ndarray]:

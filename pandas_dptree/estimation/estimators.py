@@ -18,9 +18,10 @@ from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import Measurements, Variances, least_squares
 from pandas_dptree.estimation.nonnegative import Bounds, nonnegative_totals
 from pandas_dptree.estimation.rounding import round_to_whole
+from pandas_dptree.estimation.unit_counts import nonnegative_units
 from pandas_dptree.hierarchy.tree import Tree
 
-__all__ = ["CONSISTENCIES", "FITS", "Consistency", "Estimator", "Fit", "estimator_for"]
+__all__ = ["CONSISTENCIES", "FITS", "Consistency", "Estimator", "Fit", "estimate_units", "estimator_for"]
 
 Levels = Sequence[npt.NDArray[Any]]
 
@@ -137,3 +138,25 @@ def estimator_for(consistency: Consistency, fit: Fit = "totals", *, signed: bool
     if consistency == "nonnegative":
         return chosen
     return replace(chosen, passes=chosen.passes + 1, unbiased=False, whole=True)
+
+
+def estimate_units(
+    tree: Tree,
+    measurements: Measurements,
+    variances: Variances,
+    excess: Measurements | None,
+    max_nodes: Sequence[int],
+    random_words: Callable[[int], npt.NDArray[np.uint64]],
+    *,
+    consistency: Consistency,
+) -> Levels:
+    """Return estimates of distinct units for each level, from their counts and the excess over each node.
+
+    `estimator_for` says what each of them needs and which standard errors belong to it.
+    """
+    if consistency == "none":
+        return _as_measured(tree, measurements, variances)
+    if consistency == "linear":
+        return least_squares(tree, measurements, variances, excess)
+    ties = random_words if consistency == "integer" else None
+    return nonnegative_units(tree, measurements, variances, excess, max_nodes, ties)

@@ -15,9 +15,9 @@ from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.estimation.nonnegative import family_blocks
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 
-__all__ = ["round_to_whole"]
+__all__ = ["GRID_BITS", "round_families", "round_to_whole"]
 
-_GRID_BITS = 40
+GRID_BITS = 40
 """Estimates are put on a grid of 2**-40, far finer than any noise."""
 
 
@@ -31,17 +31,17 @@ def round_to_whole(
     of 2**-40 (coarser only if the absolute values add up to more than 2**21), floors and fractions add up
     without rounding error, so a family never lacks fewer than none or more than it has fractions.
     """
-    bits = max(0, min(_GRID_BITS, 61 - math.ceil(math.log2(np.abs(leaf_estimates).sum() + 1))))
+    bits = max(0, min(GRID_BITS, 61 - math.ceil(math.log2(np.abs(leaf_estimates).sum() + 1))))
     grid = np.ldexp(leaf_estimates, bits)
     exact = tree.roll_up(np.rint(grid, out=grid).astype(np.int64))
     del grid
     whole = [(exact[0] + (1 << bits >> 1)) >> bits]
     for level in range(tree.depth):
-        whole.append(_round_families(tree, level, exact[level + 1], whole[level], bits, random_words))
+        whole.append(round_families(tree, level, exact[level + 1], whole[level], bits, random_words))
     return whole
 
 
-def _round_families(
+def round_families(
     tree: Tree,
     level: int,
     exact: IntArray,

@@ -20,6 +20,7 @@ from tests.benchmarks import (
     bench_private_keys,
     bench_release,
     bench_sampling,
+    bench_unit_counts,
 )
 
 
@@ -31,6 +32,7 @@ def main() -> int:
         bench_release,
         bench_bounding,
         bench_people,
+        bench_unit_counts,
         bench_implicit,
         bench_private_keys,
         bench_distribution,

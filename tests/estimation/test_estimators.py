@@ -6,11 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pandas_dptree import Tree
-from pandas_dptree.estimation.estimators import CONSISTENCIES, estimator_for
+from pandas_dptree.estimation.estimators import CONSISTENCIES, estimate_units, estimator_for
 from pandas_dptree.estimation.joint import nonnegative_joint
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
+from pandas_dptree.estimation.unit_counts import nonnegative_units
+from tests.helpers_distinct import units_problem
 from tests.helpers_estimation import bounded_problem, words_from
+from tests.helpers_random import fixed_words
 from tests.strategies import trees
 
 
@@ -100,3 +103,22 @@ def test_signed_estimates_are_least_squares_and_its_rounding(tree, seed, scale, 
         if level < tree.depth:
             below = tree.sum_children(level, tables["integer"][level + 1])
             assert (below == tables["integer"][level]).all()
+
+
+def test_distinct_units_are_estimated_as_consistently_as_the_caller_chose():
+    tree, values, noise, excess, excess_noise, _ = units_problem(np.random.default_rng(8))
+    noise = [np.where(np.isfinite(variance), variance, 1.0) for variance in noise]
+    values = [np.zeros(n) if y is None else y for n, y in zip(tree.level_sizes, values, strict=True)]
+    given = tree, values, propagate(tree, noise, excess_noise), excess
+    bounds = [1] + [2] * tree.depth
+    expected = {
+        "none": values,
+        "linear": least_squares(*given),
+        "nonnegative": nonnegative_units(*given, bounds),
+        "integer": nonnegative_units(*given, bounds, fixed_words(3)),
+    }
+    assert list(expected) == list(CONSISTENCIES)
+    for consistency, levels in expected.items():
+        found = estimate_units(*given, bounds, fixed_words(3), consistency=consistency)
+        for ours, theirs in zip(found, levels, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
