@@ -127,7 +127,7 @@ class Problem:
 
     @property
     def _patterns(self) -> FloatArray:
-        return np.ones((1, len(self.weights))) if self.patterns is None else self.patterns
+        return np.ones((1, len(self.floor))) if self.patterns is None else self.patterns
 
     def normalise(self, shares: FloatArray) -> FloatArray:
         """Scale each split to sum to one, with no share below its floor."""
@@ -156,7 +156,7 @@ class Problem:
         of the minimum of a sum, if precision is proportional to the share.
         """
         shares, best, least = splits, splits, np.full(splits.shape[1], np.inf)
-        multipliers = np.ones_like(shares)
+        multipliers = np.ones((len(self.weights), splits.shape[1]))
         mixture = Mixture(self._patterns, splits.shape[1])
         for step in range(steps):
             spent = self.spent(shares)
@@ -189,18 +189,25 @@ class Problem:
 
 
 def promising_splits(
-    problem: Problem, depth: int, *, keep: int, unknown: npt.NDArray[np.bool_] | None = None
+    problem: Problem,
+    depth: int,
+    *,
+    keep: int,
+    unknown: npt.NDArray[np.bool_] | None = None,
+    others: FloatArray | None = None,
 ) -> FloatArray:
     """Search the sets of levels that might be measured, for a cheap problem, and return the best first.
 
     Up to ten `unknown` levels above the leaves all sets are tried; beyond, every level, every second, every
     third, … from the leaves up, and then what differs by one or two levels from the best so far. The leaves
-    are always measured.
+    are always measured. The `others` are the shares from which all levels start that are not unknown: 0 by
+    default.
     """
     measurable = np.arange(depth + 1) if unknown is None else np.flatnonzero(unknown)
 
     def minima(measured: FloatArray) -> tuple[FloatArray, FloatArray]:
         starts = np.zeros_like(measured, shape=(len(problem.floor), measured.shape[1]))
+        starts += 0.0 if others is None else others[:, None]
         starts[measurable] = measured
         splits, values = problem.descend(problem.normalise(starts), steps=_SEARCH_STEPS)
         order = np.argsort(values, kind="stable")

@@ -103,6 +103,11 @@ class Orbits:
         return any(level.any() for level in self.known)
 
     @cached_property
+    def single_child(self) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Which kinds of each level but the last have one child: shape (n_kinds, 1)."""
+        return tuple(self.sum_kinds(level, copies) == 1 for level, copies in enumerate(self.copies))
+
+    @cached_property
     def _first_child(self) -> tuple[IntArray, ...]:
         return tuple(np.cumsum(counts) - counts for counts in self.child_counts)
 

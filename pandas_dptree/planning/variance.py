@@ -11,6 +11,9 @@ and in a downward pass the parent's better estimate is passed on to its children
 
 from :math:`V = 1/p` at the leaves and :math:`\mathrm{Var}(x) = V` at the root. A node whose count is public
 has the precision :math:`p = \infty`, and so V = 0, whatever its level spends. No record is ever looked at.
+
+Counts of distinct units do not add up: the sum of the children's exceeds that of the node by E. The variance
+of a measurement of E is one more term of :math:`V_S`, as if -E were one more child.
 """
 
 from __future__ import annotations
@@ -53,18 +56,23 @@ def level_variances_and_vjp(
     """Return the mean variance of each level, and its vector-Jacobian product by the precisions.
 
     These have shape (n_levels, n_batch): 0 where nothing is measured, inf where values are known, as those of
-    kinds that the orbits call known. The product maps weights u of the levels to the gradient of ``sum(u *
-    means)``.
+    kinds that the orbits call known. If counts do not add up, those of the excess of each level but the last
+    follow; it is known where a node has one child. The product maps weights u of the levels to the gradient
+    of ``sum(u * means)``.
     """
+    precisions, of_excess = np.split(precisions, [orbits.depth + 1])
     measured = [level[None] for level in precisions]
     if orbits.has_known:
         measured = [
             np.where(known, np.inf, level) for known, level in zip(orbits.known, measured, strict=True)
         ]
     with np.errstate(divide="ignore"):
+        excess = [
+            np.where(one, 0.0, 1 / level) for one, level in zip(orbits.single_child, of_excess, strict=False)
+        ]
         below, subtree = [], [1 / measured[-1]]
         for level in reversed(range(orbits.depth)):
-            below.append(orbits.sum_children(level, subtree[-1]))
+            below.append(orbits.sum_children(level, subtree[-1]) + (excess[level] if excess else 0.0))
             subtree.append(1 / (measured[level] + 1 / below[-1]))
     below, subtree = below[::-1], subtree[::-1]
     final, ratios, kept = [subtree[0]], [], []
@@ -82,21 +90,27 @@ def level_variances_and_vjp(
     def vjp(weights: FloatArray) -> FloatArray:
         # The two passes backwards. d_* is the derivative with respect to the quantity named.
         d_final = weights[-1] * parts[-1]
-        d_subtree, d_below = [], []
+        d_subtree, d_below, d_excess = [], [], []
         for level in reversed(range(orbits.depth)):
             slope = 1 - 2 * ratios[level] * (1 - orbits.spread(level, kept[level]))
             d_subtree.append(d_final * slope)
+            if excess:
+                squares = orbits.sum_kinds(level, d_final * subtree[level + 1] ** 2)
+                d_excess.append(squares * (1 - 2 * kept[level]))  # by V_S, times its square, which may be inf
             passed_on = orbits.sum_kinds(level, d_final * ratios[level] ** 2)
             d_below.append(passed_on * (1 - 2 * kept[level]))
             d_final = passed_on + weights[level] * parts[level]
-        d_subtree, d_below = d_subtree[::-1], d_below[::-1]
-        d_here, gradient = d_final, []
+        d_subtree, d_below, d_excess = d_subtree[::-1], d_below[::-1], d_excess[::-1]
+        d_here, gradient, by_excess = d_final, [], []
         for level in range(orbits.depth):
             gradient.append(-(subtree[level] ** 2 * d_here).sum(axis=0))
+            if excess:
+                part = np.where(np.isinf(excess[level]), 1.0, _ratio(excess[level], below[level]))
+                by_excess.append(-(part**2 * (d_excess[level] + d_here * subtree[level] ** 2)).sum(axis=0))
             d_family = d_below[level] + d_here * _ratio(subtree[level], below[level]) ** 2
             d_here = d_subtree[level] + orbits.copies[level] * orbits.spread(level, d_family)
         gradient.append(-(subtree[-1] ** 2 * d_here).sum(axis=0))
-        return np.stack(gradient)
+        return np.stack(gradient + by_excess)
 
     return means, vjp
 
