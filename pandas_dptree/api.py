@@ -45,14 +45,15 @@ from pandas_dptree.plans.losses import Losses
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.secret_check import SecretCheck
+from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.programmes.document import Programme
 from pandas_dptree.programmes.problems import ProgrammeError
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
-from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_means, plan_sums
-from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums
+from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_means, plan_sums, plan_units
+from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums, tree_units
 
 __all__ = [
     "ROWS",
@@ -92,6 +93,7 @@ __all__ = [
     "SparseVector",
     "Tree",
     "TruncatedLaplace",
+    "UnitPlan",
     "__version__",
     "arrays",
     "binary",
@@ -111,6 +113,7 @@ __all__ = [
     "plan_distribution",
     "plan_means",
     "plan_sums",
+    "plan_units",
     "prefixes",
     "quadtree",
     "quantiles",
@@ -125,5 +128,6 @@ __all__ = [
     "tree_counts",
     "tree_means",
     "tree_sums",
+    "tree_units",
     "within",
 ]

@@ -50,6 +50,7 @@ class DataFrameAccessor:
         return [name for name in names if (name in _OF_RELEASED_TABLES) == released]
 
     tree_counts = method(tables.tree_counts)
+    tree_units = method(tables.tree_units)
     tree_sums = method(tables.tree_sums)
     tree_means = method(tables.tree_means)
     tree_agg = method(tables.tree_agg)
@@ -59,6 +60,7 @@ class DataFrameAccessor:
     range_counts = method(distributions.range_counts)
     quantiles = method(distributions.quantiles)
     plan = method(record_plans.plan)
+    plan_units = method(record_plans.plan_units)
     plan_sums = method(record_plans.plan_sums)
     plan_means = method(record_plans.plan_means)
     plan_agg = method(record_plans.plan_agg)

@@ -113,18 +113,22 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
             hint='make one with dataset.dp.plan(by, ...); release one variable with dataset["visits"].dp.',
         )
     others = [name for name, each in plan.plans.items() if each.quantity.column not in (None, name)]
-    shared = [name for name, each in plan.plans.items() if each.count is not None]
+    shared = [name for name, each in plan.plans.items() if each.count is not None or each is plan.units]
     if plan.means or others or shared:
         raise ArgumentError(
             "plan",
-            "has means, sums under other names, or sums with the noise of a count, which are only possible "
-            "for tables of records.",
+            "has means, distinct units, sums under other names, or sums with the noise of a count, which are "
+            "only possible for tables of records.",
             hint="make one for the variables with dataset.dp.plan(by, ...).",
         )
     names = names_of(dataset, list(plan.plans))
     check_variables(dataset, names, plan.hierarchy)
     warn_if_released(dataset)
-    variables = {name: of_array(each, dataset[name]) for name, each in plan.plans.items()}
+    variables = {
+        name: of_array(each, dataset[name])
+        for name, each in plan.plans.items()
+        if isinstance(each, AdditivePlan)
+    }
 
     def read(resources: Resources) -> Finish:
         return partial(finish, {name: each.read(resources) for name, each in variables.items()})

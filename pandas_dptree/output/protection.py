@@ -17,6 +17,7 @@ __all__ = [
     "Aggregate",
     "aggregates_of",
     "capped_in_words",
+    "distinct_in_words",
     "hidden_in_words",
     "is_repeatable",
     "joined",
@@ -29,8 +30,9 @@ __all__ = [
     "undercount_in_words",
 ]
 
-Aggregate = Literal["count", "sum", "signed sum", "mean"]
-"""What a column shows of the rows of a unit; a signed sum may have negative terms."""
+Aggregate = Literal["count", "sum", "signed sum", "mean", "units"]
+"""What a column shows of the rows of a unit, or that it counts units; a signed sum may have negative terms.
+"""
 
 UNKNOWN_SOURCE = "unknown"
 """The source of noise, if a plan alone tells how a table was made."""
@@ -88,6 +90,8 @@ def _unit(provenance: Mapping[str, Any], texts: Texts) -> str:
     if "privacy_unit" not in provenance:
         return texts["unit.unknown"]
     unit, most = provenance["privacy_unit"], provenance.get("max_contributions")
+    if {*aggregates_of(provenance).values()} == {"units"}:
+        return texts.fill("unit.distinct", unit=isolated(unit))
     if unit is not None:
         key = "unit.column.unknown" if most is None else "unit.column"
         return texts.fill(key, unit=isolated(unit), n=most)
@@ -100,7 +104,30 @@ def undercount(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> str:
         return ""
     kinds = list(aggregates_of(provenance).values())
     counted = undercount_in_words(kinds, unit, provenance.get("max_contributions"), texts)
-    return " ".join(filter(None, [counted, _capped(provenance, texts)]))
+    return " ".join(filter(None, [counted, _capped(provenance, texts), _distinct(provenance, texts)]))
+
+
+def _distinct(provenance: Mapping[str, Any], texts: Texts) -> str:
+    """Say of each column of distinct units what it counts."""
+    several = "quantities" in provenance
+    return " ".join(
+        distinct_in_words(each["max_nodes"], provenance.get("privacy_unit"), texts, column=name * several)
+        for name, each in _quantities(provenance).items()
+        if _aggregate(each) == "units" and isinstance(each.get("max_nodes"), Mapping)
+    )
+
+
+def distinct_in_words(
+    max_nodes: Mapping[str, int], unit: Hashable, texts: Texts = ENGLISH, *, column: str = ""
+) -> str:
+    """Say how often a unit is counted, and that such counts do not add up; for one column of several or all.
+
+    `max_nodes` has the bounds of the levels below the root.
+    """
+    levels = reversed([*max_nodes.items()])
+    parts = [texts.fill("distinct.level", n=n, level=isolated(level)) for level, n in levels]
+    key = "distinct.column" if column else "distinct"
+    return texts.fill(key, unit=isolated(unit), levels=texts.joined(parts), name=isolated(column))
 
 
 def _capped(provenance: Mapping[str, Any], texts: Texts) -> str:
@@ -123,7 +150,7 @@ def aggregates_of(provenance: Mapping[str, Any]) -> dict[str, Aggregate]:
 
 def _aggregate(quantity: Mapping[str, Any]) -> Aggregate | None:
     """Return what a column shows, from its provenance; None if the table does not show it."""
-    total: Aggregate = "count"
+    total: Aggregate = "units" if quantity.get("counted") == "units" else "count"
     if isinstance(bounds := quantity.get("bounds"), list):
         total = "signed sum" if any(isinstance(end, float) and end < 0 for end in bounds) else "sum"
     return {"mean": "mean", "not shown": None}.get(str(quantity.get("shown")), total)
@@ -133,7 +160,8 @@ def undercount_in_words(
     shown: Collection[Aggregate], unit: Hashable, most: object, texts: Texts = ENGLISH
 ) -> str:
     """Say that rows of a unit beyond `most` are in none of the `shown` numbers; empty without a unit."""
-    if unit is None:
+    shown = [each for each in shown if each != "units"]
+    if unit is None or not shown:
         return ""
     verbs = {"count": "count", "sum": "sum", "signed sum": "sum", "mean": "mean"}
     verb = verbs[next(iter(shown))] if len({verbs[each] for each in shown}) == 1 else "several"

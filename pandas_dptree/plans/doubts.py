@@ -31,9 +31,9 @@ def doubts_of(
     by_value = domain is not None
     for name, (plan, values) in sorted(measured.items(), key=lambda item: item[1][0].quantity != COUNT):
         quantity, variances = plan.shown_quantity, plan._variances
-        estimates, below = subtree_estimates(plan.tree, values.noisy, variances)
+        estimates, below = subtree_estimates(plan.tree, values.noisy, variances, values.excess)
         levels = list(map(Level, *_shown(plan, values, estimates)))
-        if any(exact.any() for exact in plan.known.exact):
+        if plan.statistic != "units" and any(exact.any() for exact in plan.known.exact):
             leaves = estimates[-1] if values.leaves is None else values.leaves.astype(np.float64)
             independent = map(
                 Level,

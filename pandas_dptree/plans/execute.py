@@ -105,7 +105,7 @@ def finishing_steps(plans: Mapping[Hashable, Measurement]) -> list[Step]:
 
 
 def measured(
-    plans: Sequence[Measurement], values: Sequence[IntArray], source: ByteSource, done: Done = nothing
+    plans: Sequence[Measurement], values: Sequence[Any], source: ByteSource, done: Done = nothing
 ) -> list[Measured]:
     """Measure exact values by plans that agree on all but the quantity and the noise.
 
@@ -118,15 +118,16 @@ def measured(
         plan = plans[place]
         if results:
             done()
-        exact = plan._shape.roll_up(values[place])
+        exact = plan._exact(values[place])
         measurements = measure(plan.noise, exact, plan.unit_noise_scales.tolist(), source)
-        noisy = _with_known(plan, measurements)
+        levels, excess = measurements[: plan.tree.depth + 1], measurements[plan.tree.depth + 1 :] or None
+        noisy = _with_known(plan, levels)
         done()
         counts = None if plan.count is None else results[plans.index(plan.count)]
         given = (noisy, plan._variances) if counts is None else sums_from_middle(plan, noisy, counts)
-        shown = plan._estimator.estimate(plan.tree, *given, words, least=plan.known.least)
-        leaves_measured = measurements[-1] if plan._covers_known_leaves else None
-        results[place] = Measured(noisy, shown, leaves_measured, counts)
+        shown = plan._estimates(given, excess, words)
+        leaves_measured = levels[-1] if plan._covers_known_leaves else None
+        results[place] = Measured(noisy, shown, leaves_measured, counts, excess)
     return [results[place] for place in range(len(plans))]
 
 
@@ -189,9 +190,14 @@ def sums_from_middle(
     return both, propagate(plan.tree, plan._beside_count(variances.noise, of_count.noise, 2))
 
 
-def _linear(plan: Measurement, noisy: Sequence[IntArray | None], counts: Measured | None) -> Levels:
+def _linear(
+    plan: Measurement,
+    noisy: Sequence[IntArray | None],
+    counts: Measured | None,
+    excess: Sequence[IntArray | None] | None = None,
+) -> Levels:
     """Return the least-squares estimates; of sums, from those of the differences and of the counts."""
-    own = least_squares(plan.tree, noisy, plan._variances)
+    own = least_squares(plan.tree, noisy, plan._variances, excess)
     if plan.count is None or counts is None:
         return own
     return plan._beside_count(own, unbiased(plan.count, counts))
@@ -201,7 +207,7 @@ def unbiased(plan: Measurement, values: Measured) -> Levels:
     """Return the estimates to which `Measurement.node_std_errors` applies, in units."""
     if plan._estimator.unbiased:
         return values.shown
-    return _linear(plan, values.noisy, values.count)
+    return _linear(plan, values.noisy, values.count, values.excess)
 
 
 def linear_estimates(
@@ -236,7 +242,7 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
     measurements: list[npt.NDArray[Any]] = []
     scales = []
     for noisy, exact, scale, size in zip(
-        values.noisy, plan.known.exact, plan.unit_noise_scales[:, None], plan._shape.level_sizes, strict=True
+        values.noisy, plan.known.exact, plan._level_scales[:, None], plan._shape.level_sizes, strict=True
     ):
         unknown = np.broadcast_to(np.isfinite(scale) & ~exact, size)
         scales.append(np.where(unknown, plan._in_column_units(scale), np.nan))
@@ -245,7 +251,27 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
             measurements.append(np.ma.array(filled, mask=~unknown))
         else:
             measurements.append(np.where(unknown, plan._in_column_units(filled), np.nan))
-    return {f"{prefix}measurement": measurements, f"{prefix}noise_scale": scales}
+    columns: dict[Hashable, Levels] = {f"{prefix}measurement": measurements, f"{prefix}noise_scale": scales}
+    return columns if values.excess is None else columns | _excess_columns(plan, values.excess, prefix)
+
+
+def _excess_columns(
+    plan: Measurement, excess: Sequence[IntArray | None], prefix: str
+) -> dict[Hashable, Levels]:
+    """Return what was measured of the excess of each node over the leaves; missing for all others."""
+    sizes = plan._shape.level_sizes
+    measurements: list[npt.NDArray[Any]] = [
+        np.ma.array(np.zeros(size, dtype=np.int64), mask=True) if values is None else np.ma.array(values)
+        for values, size in zip([*excess, None], sizes, strict=True)
+    ]
+    scales = [*plan.unit_noise_scales[len(sizes) :], np.inf]
+    return {
+        f"{prefix}excess_measurement": measurements,
+        f"{prefix}excess_noise_scale": [
+            np.full(size, scale if np.isfinite(scale) else np.nan)
+            for scale, size in zip(scales, sizes, strict=True)
+        ],
+    }
 
 
 def exact_leaves(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -16,17 +15,15 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, is_name
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
-from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.contributions import LeafTally
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
-from pandas_dptree.mechanisms.additive import Gaussian
-from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
+from pandas_dptree.ingest.tallies import Tally
+from pandas_dptree.ingest.unit_counts import open_units, unit_counts
 from pandas_dptree.output.doubtful_tables import Level
 from pandas_dptree.output.empty_tables import Totals, totals_of
 from pandas_dptree.output.frames import check_names, release_frame
 from pandas_dptree.output.progress import Done
-from pandas_dptree.output.protection import Aggregate
+from pandas_dptree.output.protection import Aggregate, distinct_in_words
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan, not_measured
@@ -43,23 +40,30 @@ from pandas_dptree.plans.execute import (
     measured,
     opened_leaves,
 )
+from pandas_dptree.plans.joint_charge import joint_delta, loss_together, within_loss
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.means import mean_columns
+from pandas_dptree.plans.means import mean_columns, quotient_columns
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.privacy.caps import Caps
-from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.level_losses import LevelLoss, together
-from pandas_dptree.privacy.loss import PrivacyLoss, exact
+from pandas_dptree.privacy.level_losses import LevelLoss
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["JointPlan", "joint_delta", "with_count"]
+__all__ = ["JointPlan", "Part", "with_count"]
 
 FloatArray = npt.NDArray[np.float64]
 
+Part = AdditivePlan | UnitPlan
+"""The plan of one quantity."""
+
 _HINT = "make the plan with plan_agg, plan_sums or plan_means."
 
-_OWN = ("column", "bounds", "granularity", "known", "noise_scale", "epsilon", "delta", "rho")
+_OWN = (
+    "column", "bounds", "granularity", "known", "noise_scale", "epsilon", "delta", "rho", "counted",
+    "additive", "max_nodes", "excess_noise_scale",
+)  # fmt: skip
 """The keys of the provenance that each quantity has separately."""
 
 
@@ -75,10 +79,12 @@ class JointPlan(Plan[pd.DataFrame]):
     ----------
     loss, neighbors, privacy_unit, max_contributions, caps
         As for `Plan`: the loss of the whole release, and the largest `max_contributions` of all plans.
-    plans : mapping of AdditivePlan
+    plans : mapping of AdditivePlan, or UnitPlan for distinct units
         What is measured, by the name that the table gives it. The plans differ only in what is added up, how
         many records of a unit they count, and their part of the loss. The error column of a count named
         ``"count"`` is ``"std_error"``; the names of all other error columns begin with that of the quantity.
+        With distinct units, the parts of the loss may sum to more than the whole: no unit can move the counts
+        of records and of units as far as possible at once (`plans.joint_charge`).
     means : tuple of hashable
         Names of the sums that the table shows as means: divided by the count.
     count : hashable or None
@@ -86,6 +92,8 @@ class JointPlan(Plan[pd.DataFrame]):
         middle of their bounds (`AdditivePlan.count`).
     shows_count : bool
         Whether the table shows that count.
+    per_unit : hashable or None
+        The name of the column of the number of records of each unit; None for none.
 
     Notes
     -----
@@ -103,10 +111,11 @@ class JointPlan(Plan[pd.DataFrame]):
     privacy_unit: Hashable | None = field(init=False)
     max_contributions: int = field(init=False)
     caps: Caps = field(init=False)
-    plans: Mapping[Hashable, AdditivePlan]
+    plans: Mapping[Hashable, Part]
     means: tuple[Hashable, ...] = ()
     count: Hashable | None = None
     shows_count: bool = True
+    per_unit: Hashable | None = None
 
     def __post_init__(self) -> None:
         """Check that the plans belong together, and keep to the loss."""
@@ -126,7 +135,7 @@ class JointPlan(Plan[pd.DataFrame]):
                 "differ in the hierarchy, the privacy unit, its caps, `neighbors` or the noise.",
                 hint=_HINT,
             )
-        if not _within_loss(self.loss, list(self.plans.values())):
+        if not within_loss(self.loss, list(self.plans.values())):
             raise ArgumentError(
                 "plans",
                 "together spend more than the stated loss.",
@@ -136,22 +145,31 @@ class JointPlan(Plan[pd.DataFrame]):
         object.__setattr__(self, "privacy_unit", first.privacy_unit)
         object.__setattr__(self, "caps", first.caps)
         object.__setattr__(
-            self, "max_contributions", max(each.max_contributions for each in self.plans.values())
+            self, "max_contributions", max(each.max_contributions for each in self._of_records)
         )
         super().__post_init__()
 
     def _check_parts(self) -> None:
         """Check the quantities, their names, and how the table shows them."""
         named = all(name is not None and is_name(name) for name in self.plans)
-        if (
-            not self.plans
-            or not named
-            or not all(isinstance(each, AdditivePlan) for each in self.plans.values())
-        ):
+        if not self.plans or not named or not all(isinstance(each, Part) for each in self.plans.values()):
             raise ArgumentError("plans", "must map names to AdditivePlans, at least one.", hint=_HINT)
-        counted = self.count in self.plans and self.plans[self.count].quantity == COUNT
+        units = [each for each in self.plans.values() if isinstance(each, UnitPlan)]
+        counted = self.count in self.plans and self.plans[self.count].statistic == "count"
+        if len(units) > 1 or len(units) == len(self.plans) or (self.per_unit is not None and not counted):
+            raise ArgumentError(
+                "plans",
+                "must count records beside distinct units, which only one of them counts.",
+                hint=_HINT,
+            )
+        if any(each.max_nodes[-1] > rows.max_contributions for each in units for rows in self._of_records):
+            raise ArgumentError(
+                "max_contributions",
+                "must be at least the bound of the deepest level of `max_nodes`.",
+                hint="raise max_contributions, or lower max_nodes: a unit in so many nodes has as many rows.",
+            )
         shifted = any(each.quantity.shift for each in self.plans.values())
-        summed = [name for name, each in self.plans.items() if each.quantity != COUNT]
+        summed = [name for name, each in self.plans.items() if each.statistic == "sum"]
         if not set(self.means) <= set(summed) or ((self.means or shifted) and not counted):
             raise ArgumentError(
                 "means",
@@ -173,15 +191,25 @@ class JointPlan(Plan[pd.DataFrame]):
         ]
 
     def _loss_together(self) -> LevelLoss:
-        return together(plan._loss_together() for plan in self.plans.values())
+        return loss_together(list(self.plans.values()))
 
     def _certified_delta(self, epsilon: float) -> float:
         spending = [plan for plan in self.plans.values() if plan._spends]
         return joint_delta(epsilon, spending) if spending else 0.0
 
     @property
+    def _of_records(self) -> list[AdditivePlan]:
+        """The plans of what is added up over records."""
+        return [each for each in self.plans.values() if isinstance(each, AdditivePlan)]
+
+    @property
+    def units(self) -> UnitPlan | None:
+        """The plan that counts distinct units, if there is one."""
+        return next((each for each in self.plans.values() if isinstance(each, UnitPlan)), None)
+
+    @property
     def _first(self) -> AdditivePlan:
-        return next(iter(self.plans.values()))
+        return self._of_records[0]
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
@@ -207,7 +235,9 @@ class JointPlan(Plan[pd.DataFrame]):
     def _measured(self) -> str:
         shown = {name: self._shown(name) for name in self.plans}
         return ", ".join(
-            f"{how}s" if how == "count" else f"{how}s of {self.plans[name].quantity.column}"
+            f"{how}s of {self.plans[name].quantity.column}"
+            if how in ("sum", "mean")
+            else self.plans[name]._measured
             for name, how in shown.items()
             if how != "not shown"
         )
@@ -228,15 +258,29 @@ class JointPlan(Plan[pd.DataFrame]):
     def _aggregates(self) -> list[Aggregate]:
         shown = {name: self._shown(name) for name in self.plans}
         means: list[Aggregate] = ["mean"] * ("mean" in shown.values())
-        totals = [self.plans[name]._aggregates for name, how in shown.items() if how in ("count", "sum")]
+        totals = [
+            self.plans[name]._aggregates for name, how in shown.items() if how in ("count", "sum", "units")
+        ]
         return [*means, *itertools.chain(*totals)]
 
     @property
     def _rows_in_words(self) -> str:
-        bounds = {name: plan.max_contributions for name, plan in self.plans.items()}
+        bounds = {
+            name: plan.max_contributions for name, plan in self.plans.items() if plan.statistic != "units"
+        }
         if len(set(bounds.values())) == 1:
-            return super()._rows_in_words
+            units = self.units
+            return super()._rows_in_words + ("" if units is None else f", {units._rows_in_words}")
         return ", ".join(f"up to {most} of {name}" for name, most in bounds.items())
+
+    @property
+    def _distinct_in_words(self) -> str:
+        names = (name for name, plan in self.plans.items() if plan is self.units)
+        return (
+            ""
+            if self.units is None
+            else distinct_in_words(self.units._bounds, self.privacy_unit, column=str(next(names)))
+        )
 
     @property
     def _remark(self) -> str:
@@ -266,7 +310,7 @@ class JointPlan(Plan[pd.DataFrame]):
         return pd.concat(tables, names=["quantity"])
 
     def _prepared(self, data: Any) -> Release:
-        named = [name for name, each in self.plans.items() if name != COUNT.name or each.quantity != COUNT]
+        named = [name for name, each in self.plans.items() if name != COUNT.name or each.statistic != "count"]
         check_names(self.level_names[1:], named, argument="plans")
         if isinstance(data, np.ndarray):
             raise ArgumentError(
@@ -274,7 +318,7 @@ class JointPlan(Plan[pd.DataFrame]):
                 "must be a dataframe of records for a plan of several quantities.",
                 hint="to release exact counts, use a plan of one quantity: dpt.plan(...).",
             )
-        if len({plan.max_contributions for plan in self.plans.values()}) > 1:
+        if len({plan.max_contributions for plan in self._of_records}) > 1:
             raise ArgumentError(
                 "data",
                 "cannot be released by a plan whose quantities have different bounds on the rows of a unit.",
@@ -282,17 +326,28 @@ class JointPlan(Plan[pd.DataFrame]):
             )
 
         def read(resources: Resources) -> Finish:
-            quantities = [each.quantity for each in self.plans.values()]
-            return partial(self._finished, exact_leaves(self._first, quantities, data, resources))
+            return partial(self._finished, self._exact(data, resources))
 
         n_leaves = self._first._shape.n_leaves
         return Release(plan=self, read=read, effort=n_leaves, steps=finishing_steps(self.plans))
 
-    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, LeafTally]:
-        quantities = [each.quantity for each in self.plans.values()]
+    def _exact(self, data: Any, resources: Resources) -> Sequence[Any]:
+        """Read what the plans measure, exactly, in their order; the result is secret."""
+        quantities = [each.quantity for each in self._of_records]
+        if self.units is None:
+            return exact_leaves(self._first, quantities, data, resources)
+        bounding = resources.bounding(self)
+        counts = unit_counts(data, self.hierarchy, self.units.max_nodes, quantities, **bounding)
+        sums = iter(counts.sums)
+        return [counts if each is self.units else next(sums) for each in self.plans.values()]
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, Tally[Any]]:
+        quantities = [each.quantity for each in self._of_records]
+        if self.units is not None:
+            return open_units(data, self.hierarchy, quantities, bounding)
         return opened_leaves(self._first, quantities, data, bounding)
 
-    def _finished(self, leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
+    def _finished(self, leaves: Sequence[Any], origin: Origin, done: Done) -> Outcome:
         """Measure exact values, and make the table."""
         plans = list(self.plans.values())
         values = dict(zip(self.plans, measured(plans, leaves, origin.source, done), strict=True))
@@ -309,11 +364,23 @@ class JointPlan(Plan[pd.DataFrame]):
                 ]
             elif name != self.count or self.shows_count:
                 columns |= columns_of(name, plan, values[name])
+        if self.per_unit is not None:
+            columns |= self._rows_per_unit(values)
         table = release_frame(self._first._labelled, columns, self._attrs(origin))
         together = {name: (self.plans[name], values[name]) for name in self._asked}
         doubts = doubts_of(together, self._first.domain, means)
         linear = linear_estimates(self.plans, list(values.values()), origin)
         return Outcome(table, self._totals(values), causes_of(plans), doubts, linear)
+
+    def _rows_per_unit(self, values: Mapping[Hashable, Measured]) -> dict[Hashable, Levels]:
+        """Divide the number of records by that of distinct units."""
+        units = next(name for name, plan in self.plans.items() if plan is self.units)
+        return quotient_columns(
+            self.per_unit,
+            (self.plans[self.count], values[self.count]),
+            (self.plans[units], values[units]),
+            bounds=(1, self.max_contributions),
+        )
 
     def _totals(self, values: Mapping[Hashable, Measured]) -> Totals:
         """Return the totals of counts and sums. Those of means do not show how many records there are."""
@@ -336,11 +403,12 @@ class JointPlan(Plan[pd.DataFrame]):
     def provenance(self, origin: Origin | None = None) -> dict[str, Any]:
         """Describe how a release is made, as `Plan.provenance`: what all quantities share, and each one."""
         each = {name: plan.provenance(origin) for name, plan in self.plans.items()}
-        common = each[next(iter(each))].copy()
+        of_records = [each[name] for name, plan in self.plans.items() if isinstance(plan, AdditivePlan)]
+        common = of_records[0]
         differing = [
             key
             for key in common
-            if key not in (*_OWN, "digest") and any(one[key] != common[key] for one in each.values())
+            if key not in (*_OWN, "digest") and any(one[key] != common[key] for one in of_records)
         ]
         own = {
             str(name): {key: one[key] for key in (*_OWN, *differing) if key in one}
@@ -359,8 +427,8 @@ class JointPlan(Plan[pd.DataFrame]):
         """Return how the table shows a quantity."""
         if name in self.means:
             return "mean"
-        if self.plans[name].quantity != COUNT:
-            return "sum"
+        if self.plans[name].statistic != "count":
+            return self.plans[name].statistic
         return "count" if self.shows_count or name != self.count else "not shown"
 
     def _provenance_details(self) -> dict[str, Any]:
@@ -374,12 +442,13 @@ class JointPlan(Plan[pd.DataFrame]):
             "means": [serialize.name("means", name) for name in self.means],
             "count": serialize.name("count", self.count),
             "shows_count": self.shows_count,
+            **({} if self.per_unit is None else {"per_unit": serialize.name("per_unit", self.per_unit)}),
         }
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
         plans = {
-            name: AdditivePlan._from_part(
+            name: (UnitPlan if "max_nodes" in each else AdditivePlan)._from_part(
                 each,
                 hierarchy,
                 mechanism=data["mechanism"],
@@ -391,53 +460,25 @@ class JointPlan(Plan[pd.DataFrame]):
             )
             for name, each in data["plans"]
         }
-        if max(plan.max_contributions for plan in plans.values()) != common["max_contributions"]:
-            raise ValueError("the plans have different bounds on the rows of a unit")
-        return cls(
+        plan = cls(
             loss=common["loss"],
             plans=plans,
             means=tuple(data["means"]),
             count=data["count"],
             shows_count=data["shows_count"],
+            per_unit=data.get("per_unit"),
         )
+        if plan.max_contributions != common["max_contributions"]:
+            raise ValueError("the plans have different bounds on the rows of a unit")
+        return plan
 
 
 def with_count(
-    plans: Mapping[Hashable, AdditivePlan], means: Sequence[Hashable], count: Hashable
-) -> dict[Hashable, AdditivePlan]:
+    plans: Mapping[Hashable, Part], means: Sequence[Hashable], count: Hashable
+) -> dict[Hashable, Part]:
     """Tell the sums that are measured from the middle of their bounds which plan counts the records."""
-    found = {}
+    found: dict[Hashable, Part] = {}
     for name, plan in plans.items():
         own = plans[count] if plan.quantity.shift and name not in means else None
-        found[name] = plan if plan.count is own else replace(plan, count=own)
+        found[name] = plan if plan.count is own else replace(plan, count=own)  # type: ignore[arg-type]
     return found
-
-
-def _within_loss(loss: PrivacyLoss, plans: Sequence[AdditivePlan]) -> bool:
-    """Check whether plans for the same records together keep to a loss.
-
-    Losses of one kind add up. Gaussian noise under an epsilon and a delta is one Gaussian mechanism.
-    """
-    spending = [plan for plan in plans if plan._spends]
-    if all((plan.loss.rho is None) == (loss.rho is None) for plan in spending):
-        parts = [plan.loss.to_dict() for plan in spending]
-        return all(
-            sum((exact(part.get(name, 0.0)) for part in parts), Fraction()) <= exact(most)
-            for name, most in loss.to_dict().items()
-        )
-    if loss.kind != "approximate" or any(plan.loss.rho is None for plan in spending):
-        return False
-    least = loss.rounded_down
-    assert least.epsilon is not None
-    rho = sum((exact(plan.loss.rho or 0.0) for plan in spending), Fraction())
-    return rho <= Gaussian().accepted_budget(loss) or joint_delta(least.epsilon, spending) <= least.delta
-
-
-def joint_delta(epsilon: float, plans: Sequence[AdditivePlan]) -> float:
-    """Return a delta of the plans together: 1 unless their noise composes as Gaussian noise does."""
-    if not all(plan.noise.euclidean for plan in plans):
-        return 1.0
-    scaled = [(plan.unit_noise_scales, plan.sensitivity) for plan in plans]
-    # At the smallest scale, more budget changes nothing.
-    at_the_end = min(scales.min() for scales, _ in scaled) <= SMALLEST_SCALE
-    return 1.0 if at_the_end else joint_gaussian_delta(epsilon, scaled)

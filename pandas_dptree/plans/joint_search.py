@@ -5,24 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.middles import best_middles
-from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
-from pandas_dptree.plans.joint import JointPlan, joint_delta, with_count
+from pandas_dptree.plans.joint import JointPlan, Part, with_count
+from pandas_dptree.plans.joint_charge import joint_delta, spent_together
 from pandas_dptree.plans.measurement import FROM_SHARES
-from pandas_dptree.plans.options import JOINT, NoisyOptions, stated_loss, with_defaults
+from pandas_dptree.plans.options import (
+    AGGREGATIONS,
+    UNITS,
+    NoisyOptions,
+    stated_loss,
+    taken_from,
+    with_defaults,
+)
 from pandas_dptree.plans.search import find_plan, noises_for
+from pandas_dptree.plans.unit_search import find_unit_plan
+from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.privacy.composition import largest_budget
 from pandas_dptree.privacy.conversions import zcdp_rho
-from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["plan_jointly", "plan_means", "plan_sums", "scale_of_count", "scale_of_mean", "scale_of_sum"]
@@ -75,13 +85,14 @@ def scale_of_count(n_means: int, *, shown: bool = False) -> float:
 
 def plan_jointly(
     domain: Domain,
-    quantities: Mapping[Hashable, Quantity],
+    quantities: Mapping[Hashable, Quantity | None],
     scales: Sequence[float],
     *,
     contributions: Mapping[Hashable, int | None] | None = None,
     means: tuple[Hashable, ...] = (),
     count: Hashable | None = None,
     shows_count: bool = True,
+    per_unit: Hashable | None = None,
     in_forest: bool = False,
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
@@ -90,10 +101,13 @@ def plan_jointly(
     For an error with variance :math:`\Delta^2 s^{-k}` in its scale, where s is its share of the loss, the sum
     is least for :math:`s \propto \Delta^{2/(1+k)}`. `quantities` and `scales` are in the order of the table;
     `contributions` states how many records of one unit each quantity counts, if these are not the same
-    records. `means`, `count` and `shows_count` are those of `JointPlan`, `in_forest` that of `AdditivePlan`.
-    Sums of the same records are measured from the middles of their bounds where that is better.
+    records. `means`, `count`, `shows_count` and `per_unit` are those of `JointPlan`, `in_forest` that of
+    `AdditivePlan`; the quantity of distinct units is None. Sums of the same records are measured from the
+    middles of their bounds where that is better.
     """
-    given = with_defaults(JOINT, options)
+    given = with_defaults(AGGREGATIONS, options)
+    with_units = None in quantities.values()
+    _check_bounds_of_units(given, with_units=with_units)
     known, most = given["known"], contributions or {}
     public = Known.read(domain, known)
     if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
@@ -105,7 +119,11 @@ def plan_jointly(
     # Sums are plain where nobody has proved more, and where the table would not show which counts are known.
     same_records = contributions is None and str(given["neighbors"]) == "add_remove"
     may_share = same_records and (known is None or count_shown)
-    sums = [name for name, each in quantities.items() if each != COUNT and name not in means and may_share]
+    sums = [
+        name
+        for name, each in quantities.items()
+        if each not in (COUNT, None) and name not in means and may_share
+    ]
     found = []
     for noise in noises_for(given["mechanism"], loss):
         divisible = loss
@@ -117,7 +135,10 @@ def plan_jointly(
             weights = [scale[name] ** -2 for name in sums]
             free = public.exact[-1].all()
             chosen = best_middles(
-                [quantities[name] for name in sums], weights, None if free else count_scale**-2, power
+                [each for name in sums if (each := quantities[name]) is not None],
+                weights,
+                None if free else count_scale**-2,
+                power,
             )
             parts |= dict(zip(sums, chosen, strict=True))
             middles = [each * float(part.origin) ** 2 for each, part in zip(weights, chosen, strict=True)]
@@ -129,8 +150,9 @@ def plan_jointly(
             name: Hashable,
             part: PrivacyLoss,
             noise: AdditiveNoise = noise,
-            parts: Mapping[Hashable, Quantity] = parts,
-        ) -> AdditivePlan:
+            parts: Mapping[Hashable, Quantity | None] = parts,
+        ) -> Part:
+            quantity = parts[name]
             own: NoisyOptions = {
                 **options,
                 "epsilon": part.epsilon,
@@ -138,13 +160,19 @@ def plan_jointly(
                 "rho": part.rho,
                 "mechanism": noise,
                 "max_contributions": most.get(name, given["max_contributions"]),
-                "known": public if parts[name] == COUNT else None,
+                "known": public if quantity == COUNT else None,
             }
-            return find_plan(domain, parts[name], in_forest=in_forest, **own)
+            if quantity is None:
+                return find_unit_plan(domain, **taken_from(UNITS, own))
+            return find_plan(domain, quantity, in_forest=in_forest, **own)
 
         spending = [name for name, each in parts.items() if each != COUNT or not public.exact[-1].all()]
         part_scale = {**scale, counted: count_scale}
-        errors = [_typical_error(planned(name, divisible), power) / part_scale[name] for name in spending]
+        sketched = [planned(name, divisible) for name in spending]
+        errors = [
+            (plan.expected_error if with_units else _typical_error(plan, power)) / part_scale[name]
+            for name, plan in zip(spending, sketched, strict=True)
+        ]
         shares = _shares(errors, power)
         plans = [planned(name, part) for name, part in zip(spending, divisible.divide(shares), strict=True)]
         named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
@@ -155,14 +183,40 @@ def plan_jointly(
             )
         found.append(with_count({name: named[name] for name in parts}, means, counted))
 
-    def cost(plans: Mapping[Hashable, AdditivePlan]) -> float:
+    def cost(plans: Mapping[Hashable, Part]) -> float:
         return sum((plans[name].expected_error / size) ** 2 for name, size in scale.items())
 
     best = min(found, key=cost)
     warn_of_arguments(loss, domain, known_total(public))
     if any(plan.count for plan in best.values()):
         count, shows_count = counted, count_shown
-    return JointPlan(loss=loss, plans=best, means=means, count=count, shows_count=shows_count)
+    return JointPlan(
+        loss=loss, plans=best, means=means, count=count, shows_count=shows_count, per_unit=per_unit
+    )
+
+
+def _check_bounds_of_units(given: Mapping[str, Any], *, with_units: bool) -> None:
+    """Check the options that bound units where distinct ones are counted, or are not."""
+    if not with_units and given["max_nodes"] is not None:
+        raise ArgumentError(
+            "max_nodes",
+            "bounds the nodes of distinct units, which are not counted.",
+            hint='leave it out, or add a column of them: {"visitors": "units"}.',
+        )
+    for name in ("max_per_leaf", "max_per_node"):
+        if with_units and given[name] is not None:
+            raise ArgumentError(
+                name,
+                "cannot be stated where distinct units are counted: which rows are kept follows from "
+                "`max_nodes` and `max_contributions`.",
+                hint="leave it out, or count records and units in two tables.",
+            )
+    if with_units and given["known"] is not None:
+        raise ArgumentError(
+            "known",
+            "cannot be stated where distinct units are counted beside records.",
+            hint="leave it out, or count records and units in two tables.",
+        )
 
 
 def _shares(errors: Sequence[float], power: int) -> list[float]:
@@ -170,7 +224,7 @@ def _shares(errors: Sequence[float], power: int) -> list[float]:
     return [max(error, _SMALLEST_ERROR) ** (2 / (1 + power)) for error in errors]
 
 
-def _typical_error(plan: AdditivePlan, power: int) -> float:
+def _typical_error(plan: Part, power: int) -> float:
     """Return a number to which the error of a quantity is proportional, whatever its part of the loss."""
     if plan.neighbors == "replace":
         return plan.expected_error
@@ -178,21 +232,28 @@ def _typical_error(plan: AdditivePlan, power: int) -> float:
     return move * float(plan.quantity.unit)
 
 
-def _with_all_budget(
-    plans: list[AdditivePlan], loss: PrivacyLoss, shares: Sequence[float]
-) -> list[AdditivePlan]:
-    """Raise the plans' losses to all that (epsilon, delta) provably allows beyond the rho that implies it."""
-    if loss.epsilon is None or plans[0].loss.kind != "zcdp":
-        return plans
-    least = loss.rounded_down
-    epsilon = cast(float, least.epsilon)
+def _with_all_budget(plans: list[Part], loss: PrivacyLoss, shares: Sequence[float]) -> list[Part]:
+    """Raise the plans' losses to all that the stated one provably allows.
 
-    def with_rho(rho: float) -> list[AdditivePlan]:
+    An (epsilon, delta) allows more than the rho that implies it, and distinct units beside rows with Gaussian
+    noise more than the sum of both.
+    """
+
+    def with_rho(rho: float) -> list[Part]:
         parts = PrivacyLoss(rho=rho).divide(shares)
         return [
             replace(plan, loss=part, unit_noise_scales=FROM_SHARES)
             for plan, part in zip(plans, parts, strict=True)
         ]
+
+    gaussian = all(plan.noise.euclidean and plan.loss.rho is not None for plan in plans)
+    if loss.rho is not None and gaussian and any(isinstance(plan, UnitPlan) for plan in plans):
+        factor = exact(loss.rho) / spent_together(loss, plans)
+        return with_rho(float(exact(loss.rho) * factor) * (1 - 2**-40))
+    if loss.epsilon is None or plans[0].loss.kind != "zcdp":
+        return plans
+    least = loss.rounded_down
+    epsilon = cast(float, least.epsilon)
 
     def delta_at(rho: float) -> float:
         return joint_delta(epsilon, with_rho(rho))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -14,7 +14,13 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.estimation.estimators import Consistency, Estimator, Fit, estimator_for
 from pandas_dptree.estimation.intervals import error_half_widths, error_steps, estimate_cumulants, half_widths
-from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, Variances, propagate
+from pandas_dptree.estimation.least_squares import (
+    LEAST_VARIANCE,
+    FloatArray,
+    Measurements,
+    Variances,
+    propagate,
+)
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise
@@ -83,9 +89,9 @@ class Measurement(TreePlan):
         check_confidence(self.confidence)
         object.__setattr__(self, "keep", check_kept(self.keep))
         shares, depth = self.budget_shares, self._shape.depth
-        fits = shares.shape == (depth + 1,) and np.isfinite(shares).all() and (shares >= 0).all()
+        fits = shares.shape == (len(self._parts),) and np.isfinite(shares).all() and (shares >= 0).all()
         must_measure = slice(depth if self._estimator.combines_levels else 0, None)
-        if not fits or not (self.known.levels | (shares > 0))[must_measure].all():
+        if not fits or not (self.known.levels | (shares[: depth + 1] > 0))[must_measure].all():
             raise ArgumentError(
                 "split",
                 "must give every level a share of at least 0, and that of the leaves more than 0.",
@@ -127,11 +133,21 @@ class Measurement(TreePlan):
             and self.noise.keeps_to(self.loss, self.sensitivity, self.unit_noise_scales)
         )
 
+    @property
+    def _parts(self) -> Sequence[Hashable]:
+        """Names of what has a noise scale of its own: the levels, and what is measured beside their nodes."""
+        return self.level_names
+
+    @property
+    def _level_scales(self) -> FloatArray:
+        """Noise scale of each level, in units."""
+        return self.unit_noise_scales[: self._shape.depth + 1]
+
     def _loss_items(self) -> list[LevelItem]:
         return [
             LevelItem(name, self.noise.level_loss(scale, moves))
             for name, scale, moves in zip(
-                self.level_names, self.unit_noise_scales.tolist(), self.sensitivity.levels, strict=True
+                self._parts, self.unit_noise_scales.tolist(), self.sensitivity.levels, strict=True
             )
         ]
 
@@ -158,6 +174,11 @@ class Measurement(TreePlan):
     def shown_quantity(self) -> Quantity:
         """What the table adds up, which is measured from the middle of its bounds if there is a `count`."""
         return self.quantity if self.count is None else self.quantity.from_zero()
+
+    @property
+    def statistic(self) -> Literal["count", "sum", "units"]:
+        """What is measured of the records of a node: their number, a sum, or the number of their units."""
+        return "count" if self.quantity == COUNT else "sum"
 
     @property
     def _spends(self) -> bool:
@@ -192,21 +213,34 @@ class Measurement(TreePlan):
         *above, leaves = self.known.exact
         return not leaves.any() or self._moves((*above, np.zeros_like(leaves))) == self.sensitivity
 
+    def _exact(self, leaves: IntArray) -> Sequence[IntArray]:
+        """Return the exact values that get noise, from those of the leaves: secret."""
+        return self._shape.roll_up(leaves)
+
+    def _estimates(
+        self,
+        given: tuple[Measurements, Variances],
+        excess: Measurements | None,
+        random_words: Callable[[int], npt.NDArray[np.uint64]],
+    ) -> Levels:
+        """Return the estimates of the table, from measurements of the nodes and of what is beside them."""
+        return self._estimator.estimate(self.tree, *given, random_words, least=self.known.least)
+
     @property
     def _unmeasured(self) -> list[str]:
         """Names of the levels whose estimates come from the levels below alone."""
-        levels = zip(self.level_names, self.unit_noise_scales, self.known.levels, strict=True)
+        levels = zip(self.level_names, self._level_scales, self.known.levels, strict=True)
         return [str(name) for name, scale, known in levels if math.isinf(scale) and not known]
 
     @property
     def noise_scales(self) -> FloatArray:
         """Noise scale of each level, in the column's unit; inf if it is not measured."""
-        return self._in_column_units(self.unit_noise_scales)
+        return self._in_column_units(self._level_scales)
 
     @cached_property
     def _measured_variances(self) -> list[FloatArray]:
         """Variance of each node before estimation, in squared units: 0 for known counts."""
-        variances = self.noise.variance(self.unit_noise_scales)[:, None]
+        variances = self.noise.variance(self._level_scales)[:, None]
         return [
             np.where(exact, 0.0, variance) if exact.any() else variance
             for exact, variance in zip(self.known.exact, variances, strict=True)
@@ -255,7 +289,7 @@ class Measurement(TreePlan):
         """Fourth cumulants of the noise of the measurements, in units: 0 where nothing is measured."""
         return [
             np.where(exact | np.isinf(scale), 0.0, self.noise.fourth_cumulant(scale))
-            for exact, scale in zip(self.known.exact, self.unit_noise_scales[:, None], strict=True)
+            for exact, scale in zip(self.known.exact, self._level_scales[:, None], strict=True)
         ]
 
     @cached_property
@@ -290,7 +324,7 @@ class Measurement(TreePlan):
             return half_widths(self.tree, self._variances, self._noise_cumulants, confidence)
         return [
             np.where(exact, 0.0, self.noise.half_width(np.where(exact, 1.0, scale), confidence))
-            for exact, scale in zip(self.known.exact, self.unit_noise_scales[:, None], strict=True)
+            for exact, scale in zip(self.known.exact, self._level_scales[:, None], strict=True)
         ]
 
     def largest_half_widths(self, confidence: float) -> FloatArray:
@@ -351,13 +385,15 @@ class Measured:
 
     `noisy` has known values in place of measurements, and None for levels that were not measured. `shown` are
     the estimates in the table. `leaves` has the measurements of all leaves, those of known ones too; None if
-    these are not within the loss. `count` is what was measured by the plan's `count`.
+    these are not within the loss. `count` is what was measured by the plan's `count`, and `excess` what was
+    measured beside the nodes, of each level above the leaves, if anything was.
     """
 
     noisy: Sequence[IntArray | None]
     shown: Levels
     leaves: IntArray | None
     count: Measured | None = None
+    excess: Sequence[IntArray | None] | None = None
 
 
 def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

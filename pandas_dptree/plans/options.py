@@ -32,6 +32,7 @@ from pandas_dptree.signatures import Option, options_of, public
 
 __all__ = [
     "ADDITIVE",
+    "AGGREGATIONS",
     "CELLS",
     "CELL_DISTRIBUTION",
     "COUNTS",
@@ -48,6 +49,7 @@ __all__ = [
     "SERIES",
     "SUMS",
     "UNIT",
+    "UNITS",
     "DistributionOptions",
     "NoisyOptions",
     "Options",
@@ -157,6 +159,21 @@ class PlanOptions(TypedDict, total=False):
             flag="--max-per-node",
             metavar="LEVEL=M",
             help="the maximum number of rows to keep of each unit in each node of a level: region=4",
+        ),
+    ]
+    max_nodes: Annotated[
+        int | Mapping[Hashable, int] | None,
+        Option(
+            None,
+            "int or mapping",
+            "The maximum number of nodes of each level in which a unit is counted, where distinct units are.",
+            'A number bounds every level; ``{"region": 1, "clinic": 4}`` bounds those that it names, the '
+            "deepest one among them, and any other as the next one below. Of a unit in more nodes, some are "
+            "chosen at random, so that each node that is kept keeps one of its children: nobody is missing "
+            "from the total. Noise grows with these bounds.",
+            flag="--max-nodes",
+            metavar="M",
+            help="the maximum number of nodes of each level in which a unit is counted: 4, or clinic=4",
         ),
     ]
     split: Annotated[
@@ -486,6 +503,11 @@ RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
 IMPLICIT: Final = (*LOSS, *UNIT, *CAPS, "split", "confidence", "keep")
 DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
 PLAN: Final = ADDITIVE
+AGGREGATIONS: Final = (*JOINT, "max_nodes")
+UNITS: Final = (
+    *LOSS, "neighbors", "privacy_unit", "max_nodes", "mechanism", *ERROR, "consistency", "confidence", "keep",
+    "known",
+)  # fmt: skip
 
 # Verbs
 COUNTS: Final = (*JOINT, "domain", "private_keys", *RUNNING)

@@ -46,6 +46,7 @@ __all__ = [
     "find_best_plan",
     "find_plan",
     "noises_for",
+    "stated_shares",
 ]
 
 _ROUNDS = 10  # of finding the standard errors that half widths allow; usually two or three
@@ -134,7 +135,7 @@ def find_plan(
         in_forest=in_forest,
     )
     split = given["split"]
-    shares = _shares(split, names, public)
+    shares = stated_shares(split, names, public)
     weights = by_level(
         "level_weights", {} if given["level_weights"] is None else given["level_weights"], names, 1.0
     )
@@ -205,7 +206,7 @@ def find_plan(
     return _plan_for(goal, given, planned)
 
 
-def _shares(
+def stated_shares(
     split: Split | Mapping[Hashable, float], names: Sequence[Hashable], public: Known
 ) -> Split | FloatArray:
     """Check a split, and return its name or the share of each level."""

@@ -10,7 +10,10 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 
-__all__ = ["ROWS", "EachRow", "check_rows_of_counts", "check_rows_of_records", "protected", "whole_rows"]
+__all__ = [
+    "MOST_ROWS", "ROWS", "EachRow", "check_rows_of_counts", "check_rows_of_records", "protected",
+    "whole_rows",
+]  # fmt: skip
 
 
 MOST_ROWS: Final = 2**60

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from pandas_dptree.errors import LedgerError, visible
 from pandas_dptree.ledger.accounts import Account
-from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.means import blank_below, mean_error
+from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.programmes.keeping import shelf_of, taken
 from pandas_dptree.programmes.problems import Problem
 from pandas_dptree.programmes.programme import Checked, Source, Table
@@ -102,11 +102,11 @@ def _subject(table: Table) -> str:
         ]
         return f"{table.verb} of {_joined(columns)}{by} ({_rows(next(iter(plan.plans.values())))} rows)"
     first = next(iter(plan.plans.values())) if isinstance(plan, JointPlan) else plan
-    rows = f" ({_rows(first)} rows)" if isinstance(first, AdditivePlan) else ""
+    rows = f" ({_rows(first)} rows)" if isinstance(first, Measurement) else ""
     return f"{plan.subject}{rows}"
 
 
-def _rows(plan: AdditivePlan) -> str:
+def _rows(plan: Measurement) -> str:
     return f"{int(plan.to_frame()['nodes'].sum()):,}"
 
 
@@ -118,7 +118,7 @@ def _joined(names: Sequence[str]) -> str:
 def _errors(table: Table) -> Iterator[str]:
     """Say how accurate a table will be."""
     plan = table.plan
-    if isinstance(plan, AdditivePlan):
+    if isinstance(plan, Measurement):
         gap = "" if plan.gap is None else f" Gap to the best possible: {plan.gap:.4f}."
         yield f"standard error: {_by_level(plan)}.{gap}"
     elif isinstance(plan, JointPlan):
@@ -145,7 +145,7 @@ def _errors_of_several(plan: JointPlan, *, counts: bool) -> Iterator[str]:
         if name not in means and name in plan._asked and (counts or part.quantity.column is not None):
             yield f"standard error of {name}: {_by_level(part)}."
     if means:
-        count = next(part for part in plan.plans.values() if part.quantity.column is None)
+        count = next(part for part in plan.plans.values() if part.statistic == "count")
         errors = ", ".join(f"{name} {_short(mean_error(part, _ROWS))}" for name, part in means.items())
         least = max(blank_below(part, count) for part in means.values())
         yield (
@@ -164,7 +164,7 @@ def _short(error: float) -> str:
     return f"{error:,.1f}" if error >= 1 else f"{error:.2g}"
 
 
-def _by_level(plan: AdditivePlan) -> str:
+def _by_level(plan: Measurement) -> str:
     levels = zip(plan.level_names, plan.std_errors, strict=True)
     return ", ".join(f"{level} {_short(error)}" for level, error in levels)
 
@@ -286,7 +286,7 @@ def _class_notes(checked: Checked) -> Iterator[Problem]:
     """Say how large the nodes of the finest level must be to be reliable."""
     for table in checked.tables.values():
         plan = table.plan
-        if not isinstance(plan, AdditivePlan) or table.verb != "counts" or len(plan.level_names) < 2:
+        if not isinstance(plan, Measurement) or table.verb != "counts" or len(plan.level_names) < 2:
             continue
         error, level = float(plan.std_errors[-1]), plan.level_names[-1]
         least = {name: math.ceil(error / most) for name, most in _CLASSES.items()}

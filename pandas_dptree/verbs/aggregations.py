@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 from pandas_dptree.errors import ArgumentError, check_choice, is_name, kind_of_object, quote
 from pandas_dptree.hierarchy.domain import Domain
@@ -16,9 +16,17 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs.quantities import quantity_of
 
-__all__ = ["Aggregation", "mean", "plan_aggregations", "sum"]
+__all__ = ["Aggregation", "Word", "mean", "plan_aggregations", "sum"]
 
-_FORMS = '"count", dpt.sum("cost", bounds=(0, 500)) or dpt.mean("cost", bounds=(0, 500))'
+_FORMS = (
+    '"count", "units", "count_per_unit", dpt.sum("cost", bounds=(0, 500)) or '
+    'dpt.mean("cost", bounds=(0, 500))'
+)
+
+Word = Literal["count", "units", "count_per_unit"]
+"""What is released of records and their units, without a column."""
+
+_WORDS: tuple[Word, ...] = get_args(Word)
 
 
 @dataclass(frozen=True)
@@ -85,25 +93,31 @@ def plan_aggregations(
     domain: Domain, aggregations: Mapping[Hashable, Any], **options: Unpack[NoisyOptions]
 ) -> JointPlan:
     """Plan a release of named aggregations: see `pandas_dptree.plan_agg`."""
-    counts, means = _checked(aggregations)
+    counts, means, units, per_unit = _checked(aggregations)
     check_names(domain.by, [name for name in aggregations if name != COUNT.name], argument="aggregations")
     count = next(iter(counts), COUNT.name)
-    quantities: dict[Hashable, Quantity] = {}
+    quantities: dict[Hashable, Quantity | None] = {}
     scales: list[float] = []
     for name, given in aggregations.items():
+        if name in per_unit:
+            continue
         if name in counts:
             quantities[name] = COUNT
             scales.append(scale_of_count(len(means), shown=True))
+        elif name in units:
+            quantities[name] = None
+            scales.append(1.0)
         elif name in means:
-            quantities[name] = given.quantity.centred()
-            scales.append(scale_of_mean(quantities[name]))
+            centred = given.quantity.centred()
+            quantities[name] = centred
+            scales.append(scale_of_mean(centred))
         else:
             quantities[name] = given.quantity
             scales.append(scale_of_sum(given.quantity))
     if means and not counts:
         quantities[count] = COUNT
         scales.append(scale_of_count(len(means)))
-    if not means:
+    if not means and not per_unit:
         return plan_jointly(domain, quantities, scales, **options)
     return plan_jointly(
         domain,
@@ -112,12 +126,13 @@ def plan_aggregations(
         means=tuple(means),
         count=count,
         shows_count=bool(counts),
+        per_unit=next(iter(per_unit), None),
         **options,
     )
 
 
-def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list[Hashable]]:
-    """Check the aggregations, and list the names of counts and of means."""
+def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], ...]:
+    """Check the aggregations: list the names of counts, of means, of distinct units, and of rows per unit."""
     if not isinstance(aggregations, Mapping) or not aggregations:
         raise ArgumentError(
             "aggregations",
@@ -125,8 +140,8 @@ def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list
             hint=f'for example {{"visits": "count"}}; the values are {_FORMS}.',
         )
     for name, given in aggregations.items():
-        is_count = isinstance(given, str) and given == "count"
-        if not is_name(name) or name is None or not (is_count or isinstance(given, Aggregation)):
+        is_word = isinstance(given, str) and given in _WORDS
+        if not is_name(name) or name is None or not (is_word or isinstance(given, Aggregation)):
             shown = quote(given, of=aggregations) if isinstance(given, str) else kind_of_object(given)
             missing = (
                 "; for a sum or a mean, give the column and its bounds" if isinstance(given, str) else ""
@@ -136,20 +151,33 @@ def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], list
                 f"has an invalid entry, {quote(name, of=aggregations)}: {shown}{missing}.",
                 hint=f"map names for the columns of the released table to {_FORMS}.",
             )
-        if name == COUNT.name and not is_count:
+        if name == COUNT.name and given != "count":
             raise ArgumentError(
                 "aggregations",
-                f"cannot name a sum or a mean {quote(COUNT.name)}: tables use it for the count of records.",
+                f"cannot name anything else {quote(COUNT.name)}: tables use it for the count of records.",
                 hint="choose another name.",
             )
-    counts = [name for name, given in aggregations.items() if not isinstance(given, Aggregation)]
-    if len(counts) > 1:
+    named = {word: [name for name, given in aggregations.items() if given == word] for word in _WORDS}
+    for word, names in named.items():
+        if len(names) > 1:
+            raise ArgumentError(
+                "aggregations", f"has {quote(word)} more than once.", hint="pass it for only one name."
+            )
+    if named["units"] and len(named["units"]) == len(aggregations):
         raise ArgumentError(
-            "aggregations", "has the same count more than once.", hint='pass "count" for only one name.'
+            "aggregations",
+            "counts distinct units alone.",
+            hint='use tree_units, or add the number of their rows: {"visits": "count", "visitors": "units"}.',
+        )
+    if named["count_per_unit"] and not (named["units"] and named["count"]):
+        raise ArgumentError(
+            "aggregations",
+            'divides "count" by "units", and lacks one of them.',
+            hint='for example {"visits": "count", "visitors": "units", "visits_each": "count_per_unit"}.',
         )
     means = [
         name
         for name, given in aggregations.items()
         if isinstance(given, Aggregation) and given.statistic == "mean"
     ]
-    return counts, means
+    return named["count"], means, named["units"], named["count_per_unit"]

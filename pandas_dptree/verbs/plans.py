@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, Unpack, cast, overload
+from typing import Any, Unpack, cast, overload
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.domain import Domain
@@ -24,20 +24,24 @@ from pandas_dptree.plans.implicit_search import find_implicit_plan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
+    AGGREGATIONS,
     DISTRIBUTION,
     JOINT,
     PLAN,
     SUMS,
+    UNITS,
     NoisyOptions,
     PlanOptions,
     takes,
 )
 from pandas_dptree.plans.search import find_best_plan
+from pandas_dptree.plans.unit_search import find_unit_plan
+from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.privacy.quantity import COUNT
-from pandas_dptree.verbs.aggregations import Aggregation, plan_aggregations
+from pandas_dptree.verbs.aggregations import Aggregation, Word, plan_aggregations
 from pandas_dptree.verbs.quantities import quantities_of, quantity_of
 
-__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums"]
+__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "plan_units"]
 
 AnyTablePlan = AdditivePlan | MultiplicativePlan | ImplicitPlan | ImplicitMultiplicativePlan
 
@@ -213,10 +217,10 @@ def plan_means(
     return joint_search.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
 
 
-@takes(*JOINT)
+@takes(*AGGREGATIONS)
 def plan_agg(
     domain: Domain,
-    aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+    aggregations: Mapping[Hashable, Word | Aggregation],
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of counts, sums and means together.
@@ -242,6 +246,30 @@ def plan_agg(
     """
     _check_public(domain, allowed=(Domain,))
     return plan_aggregations(domain, aggregations, **options)
+
+
+@takes(*UNITS)
+def plan_units(domain: Domain | Tree, **options: Unpack[NoisyOptions]) -> UnitPlan:
+    """Plan a release of the number of distinct units in every node.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
+
+    Parameters
+    ----------
+    domain : Domain or Tree
+        The public hierarchy. A plan for a `Tree`, which has no labels, shows errors and cannot be released.
+    **options
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> tree = dpt.Tree.from_branching([6, 6, 20])
+    >>> plan = dpt.plan_units(tree, epsilon=1.0, privacy_unit="person", max_nodes=4)
+    >>> plan.max_nodes
+    (1, 4, 4, 4)
+    """
+    _check_public(domain)
+    return find_unit_plan(domain, **options)
 
 
 @takes(*DISTRIBUTION)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.levels.combine import By
@@ -11,12 +11,23 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.frames import check_frame
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.joint import JointPlan
-from pandas_dptree.plans.options import DISTRIBUTION, JOINT, PLAN, RUNNING, SUMS, NoisyOptions, takes
+from pandas_dptree.plans.options import (
+    AGGREGATIONS,
+    DISTRIBUTION,
+    JOINT,
+    PLAN,
+    RUNNING,
+    SUMS,
+    UNITS,
+    NoisyOptions,
+    takes,
+)
+from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.verbs import plans
-from pandas_dptree.verbs.aggregations import Aggregation
+from pandas_dptree.verbs.aggregations import Aggregation, Word
 from pandas_dptree.verbs.domains import domain_of, hierarchy_of
 
-__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "released"]
+__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "plan_units", "released"]
 
 
 @takes(*PLAN)
@@ -74,17 +85,23 @@ def plan_means(
     return plans.plan_means(keys, columns=columns, bounds=bounds, granularity=granularity, **options)
 
 
-@takes(*JOINT)
+@takes(*AGGREGATIONS)
 def plan_agg(
     frame: Any,
     by: By,
-    aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+    aggregations: Mapping[Hashable, Word | Aggregation],
     *,
     domain: Any = None,
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
     return plans.plan_agg(domain_of(frame, by, domain), aggregations, **options)
+
+
+@takes(*UNITS)
+def plan_units(frame: Any, by: By, *, domain: Any = None, **options: Unpack[NoisyOptions]) -> UnitPlan:
+    """Plan a release of counts of distinct units: see `pandas_dptree.plan_units`."""
+    return plans.plan_units(domain_of(frame, by, domain), **options)
 
 
 @takes(*DISTRIBUTION)

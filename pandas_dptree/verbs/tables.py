@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import pandas as pd
 
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
-from pandas_dptree.plans.options import COUNTS, JOINT, RUNNING, SUMS, Options, takes
+from pandas_dptree.plans.options import AGGREGATIONS, COUNTS, JOINT, RUNNING, SUMS, UNITS, Options, takes
 from pandas_dptree.verbs import record_plans
-from pandas_dptree.verbs.aggregations import Aggregation
+from pandas_dptree.verbs.aggregations import Aggregation, Word
 from pandas_dptree.verbs.record_plans import released
 
-__all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums"]
+__all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums", "tree_units"]
 
 
 @takes(*COUNTS)
@@ -86,6 +86,72 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     ['level', 'region', 'district', 'count', 'std_error']
     """
     table: pd.DataFrame = released(record_plans.plan, frame, by, **options)
+    return table
+
+
+@takes(*UNITS, "domain", *RUNNING)
+def tree_units(frame: Any, by: By, **options: Unpack[Options]) -> pd.DataFrame:
+    """Count the distinct privacy units of every node of a hierarchy: people, not their visits.
+
+    Parameters
+    ----------
+    frame, by
+        As for `tree_counts`.
+    **options
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per node: ``level``, the keys, ``count`` and ``std_error``, the standard error of the unbiased
+        estimate of what is counted. **Counts do not add up**: whoever is in two clinics is counted in both,
+        and once in their region. Whole and non-negative estimates keep between the largest child and the sum
+        of the children.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument cannot be used; `DomainError` and `ColumnsError` are special cases. Bad values in
+        the records never raise.
+
+    Warns
+    -----
+    DPTreeWarning
+        As for `tree_counts`.
+
+    Notes
+    -----
+    The units that are counted are those that are protected, the values of `privacy_unit`: one unit changes
+    each count by at most 1, and `max_nodes` counts of a level. (The distinct values of another column, such
+    as diagnoses, may change in any number when one person's rows change.)
+
+    *What is counted.* A unit in more nodes of a level than `max_nodes` allows keeps some of them, chosen at
+    random. Nobody is missing from the total, and with one bound for all levels each level keeps as many nodes
+    as it can; nodes are undercounted by units that are in more. `std_error` knows nothing of that. With
+    ``max_nodes=1`` the counts add up.
+
+    *What is measured.* Beside the counts, the excess of each node over the leaves is measured where it helps:
+    the sum of its children's counts less its own. Under pure epsilon with Laplace noise, and with Gaussian
+    noise, that costs nothing below the root, since a unit that is in many nodes of a level is in few above
+    them. The counts are then estimated from all of that by least squares.
+
+    **Privacy**: as for `tree_counts`, but the neighbouring data sets differ in a whole unit, with any number
+    of rows.
+
+    See Also
+    --------
+    plan_units : Plan the same release without spending anything.
+    tree_agg : Count records and units together, with ``{"visits": "count", "visitors": "units"}``.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> visits, clinics = dpt.datasets.clinic_visits(), dpt.datasets.clinics()
+    >>> people = dpt.tree_units(visits, ["region", "district"], epsilon=1.0, privacy_unit="person",
+    ...                         max_nodes=3, domain=clinics[["region", "district"]].drop_duplicates())
+    >>> list(people.columns)
+    ['level', 'region', 'district', 'count', 'std_error']
+    """
+    table: pd.DataFrame = released(record_plans.plan_units, frame, by, **options)
     return table
 
 
@@ -228,11 +294,11 @@ def tree_means(
     return table
 
 
-@takes(*JOINT, "domain", *RUNNING)
+@takes(*AGGREGATIONS, "domain", *RUNNING)
 def tree_agg(
     frame: Any,
     by: By,
-    aggregations: Mapping[Hashable, Literal["count"] | Aggregation],
+    aggregations: Mapping[Hashable, Word | Aggregation],
     **options: Unpack[Options],
 ) -> pd.DataFrame:
     """Release counts, sums and means of every node of a hierarchy in one table, under one privacy loss.

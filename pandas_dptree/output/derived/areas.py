@@ -10,11 +10,12 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.additive import require_additive
 from pandas_dptree.output.derived.estimates import Estimates
 from pandas_dptree.output.derived.frames import check_confidence, describe
 from pandas_dptree.output.derived.matching import as_paths, rows_of_paths
 from pandas_dptree.output.frames import prefix_of
-from pandas_dptree.output.released import Released
+from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.signatures import public
 
 __all__ = ["combine"]
@@ -88,6 +89,7 @@ def combine(
             hint='for example weights={"Coast": [1, -1]}.',
         )
     estimates = Estimates.of(released, column)
+    require_additive(provenance_of(released), estimates.column, "sums")
     table = []
     for name, listed in areas.items():
         paths = as_paths(listed, "areas")

@@ -30,6 +30,7 @@ from pandas_dptree.estimation.ratios import independent
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.additive import NOISES, AdditiveNoise
+from pandas_dptree.output.additive import stated_of
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.output.table_digest import state_digest, stated_digest, table_digest
@@ -45,7 +46,8 @@ class Quantity:
     """What a table states about one column: how it is shown, its unit, and how it was estimated.
 
     `scales` are those of the noise, in the unit of the column. Sums that were measured from the `middle` of
-    their bounds, and shown with that middle for each record, have the noise of the `count`, too.
+    their bounds, and shown with that middle for each record, have the noise of the `count`, too. Counts of
+    distinct units have the noise of their excesses, on each level above the last.
     """
 
     shown: str
@@ -58,6 +60,7 @@ class Quantity:
     middle: float
     count: str
     count_scales: Sequence[float | None]
+    excess_scales: Sequence[float | None]
 
     @property
     def signed(self) -> bool:
@@ -82,9 +85,9 @@ def check_whole(table: pd.DataFrame, argument: str) -> None:
 
 def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released") -> Quantity:
     """Read what a table states about a column; refuse tables that state no noise of estimates by trees."""
-    stated = provenance_of(table)
-    several = dict(stated.get("quantities", {}))
-    stated = {**stated, **several.get(str(column), {})}
+    provenance = provenance_of(table)
+    several = dict(provenance.get("quantities", {}))
+    stated = stated_of(provenance, column)
     mechanism, scales = stated.get("mechanism"), stated.get("noise_scale")
     if not stated:
         raise ArgumentError(
@@ -103,16 +106,17 @@ def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released
         )
     low, high = stated.get("bounds", (0.0, np.inf))
     return Quantity(
-        shown=stated.get("shown") or ("sum" if "column" in stated else "count"),
+        shown=stated.get("shown") or stated.get("counted") or ("sum" if "column" in stated else "count"),
         unit=float(stated.get("granularity", 1.0)),
         bounds=(low, high),
         consistency=stated["consistency"],
-        fit=stated["fit"],
+        fit=stated.get("fit", "totals"),
         scales=list(scales.values()),
         mechanism=str(mechanism),
         middle=float(stated.get("middle", 0.0)),
         count=str(stated.get("count", "")),
         count_scales=list(several[stated["count"]]["noise_scale"].values()) if "middle" in stated else [],
+        excess_scales=list(stated.get("excess_noise_scale", {}).values()),
     )
 
 
@@ -128,11 +132,14 @@ class Noise:
     fourth_cumulants: Sequence[float]
     combined: bool
     factor: float = 1.0
+    excess: Sequence[tuple[float, float]] = ()
+    """Of the excesses of each level, the variance and the fourth cumulant; empty where counts add up."""
 
     @classmethod
     def of(
         cls, tree: Tree, kind: AdditiveNoise, scales: Sequence[float | None],
         known: Sequence[npt.NDArray[np.bool_]], *, combined: bool, factor: float = 1.0,
+        excess: Sequence[tuple[float, float]] = (),
     ) -> Noise:  # fmt: skip
         """Return the noise of levels with these scales, which known nodes do not have."""
         noise, fourth = [], []
@@ -140,12 +147,12 @@ class Noise:
             here = np.inf if scale is None else max(float(kind.variance(scale)), LEAST_VARIANCE)
             noise.append(np.where(exact, 0.0, here))
             fourth.append(0.0 if scale is None else float(kind.fourth_cumulant(scale)))
-        return cls(tree, noise, fourth, combined, factor)
+        return cls(tree, noise, fourth, combined, factor, excess)
 
     @cached_property
     def variances(self) -> Variances:
         """The variances of least squares."""
-        return propagate(self.tree, self.noise)
+        return propagate(self.tree, self.noise, [variance for variance, _ in self.excess] or None)
 
     @cached_property
     def _cumulants(self) -> tuple[list[FloatArray], list[FloatArray]]:
@@ -164,7 +171,7 @@ class Noise:
         steps = [(v > 0).astype(float) for v in second]
         if self.combined:
             steps = error_steps(self.tree, self.variances)
-            fourth = estimate_cumulants(self.tree, self.variances, fourth)
+            fourth = estimate_cumulants(self.tree, self.variances, fourth, [four for _, four in self.excess])
             second = list(self.variances.final)
         factors = self.factor**2, self.factor**4, abs(self.factor)
         found = zip((second, fourth, steps), factors, strict=True)
@@ -213,7 +220,7 @@ class Estimates:
         released = Released.of(table) if released is None else released
         shown = released.shown(column, argument="column")
         quantity = quantity_of(table, shown.name, argument)
-        if quantity.shown not in ("count", "sum"):
+        if quantity.shown not in ("count", "sum", "units"):
             raise ArgumentError(
                 "column",
                 f"holds means: {quote(shown.name)}. A mean is a sum divided by a count, whose errors the "
@@ -239,7 +246,10 @@ class Estimates:
         known = np.zeros(len(table)) == shown.error
         kind, unit, combined = NOISES[quantity.mechanism], quantity.unit, quantity.consistency != "none"
         scales = [None if scale is None else scale / unit for scale in quantity.scales]
-        noises = [Noise.of(tree, kind, scales, [known[rows] for rows in nodes], combined=combined)]
+        excess = _excess_noise(kind, quantity.excess_scales, stated_of(provenance_of(table), shown.name))
+        noises = [
+            Noise.of(tree, kind, scales, [known[rows] for rows in nodes], combined=combined, excess=excess)
+        ]
         if quantity.middle:
             counts = [name for name in released.columns if str(name) == quantity.count]
             public = np.zeros(len(table)) == released.shown(counts[0]).error if counts else known
@@ -333,6 +343,18 @@ class Estimates:
     def _by_row(self, levels: Sequence[Any]) -> FloatArray:
         """Return level values of the rows of the table."""
         return _by_row(self.released, self.nodes, levels)
+
+
+def _excess_noise(
+    kind: AdditiveNoise, scales: Sequence[float | None], stated: Mapping[str, Any]
+) -> list[tuple[float, float]]:
+    """Return the variances and fourth cumulants of excesses: those that are known to be 0 have none."""
+    return [
+        (0.0, 0.0) if most == 1
+        else (np.inf, 0.0) if scale is None
+        else (max(float(kind.variance(scale)), LEAST_VARIANCE), float(kind.fourth_cumulant(scale)))
+        for scale, most in zip(scales, stated.get("max_nodes", {}).values(), strict=False)
+    ]  # fmt: skip
 
 
 def with_linear(table: Any, linear: Mapping[str, Sequence[Any]]) -> Any:

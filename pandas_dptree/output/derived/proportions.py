@@ -10,8 +10,10 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
 from pandas_dptree.estimation.ratios import ratio_intervals
+from pandas_dptree.output.additive import require_additive
 from pandas_dptree.output.derived.estimates import Estimates, level_of
 from pandas_dptree.output.derived.frames import check_confidence, derived_frame
+from pandas_dptree.output.released import provenance_of
 from pandas_dptree.signatures import public
 
 __all__ = ["MIN_BASE", "proportions"]
@@ -77,6 +79,7 @@ def proportions(
     """
     check_confidence(confidence)
     estimates = Estimates.of(released, column)
+    require_additive(provenance_of(released), estimates.column, "proportions")
     if estimates.quantity.signed:
         raise ArgumentError(
             "column",

@@ -251,6 +251,13 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "capped.leaf": "node of the deepest level",
     "capped.pairs": "So each {leaf} counts each {unit} at most once, and the levels above count pairs of a "
     "{unit} and a {leaf}.",
+    "distinct": "Counts distinct {unit}: each once in every node, in at most {levels}. So numbers do not add "
+    "up: a node has at least as many as its largest part, and at most the sum of its parts. Nobody is "
+    "missing from the total; other nodes lack some of those who are in more.",
+    "distinct.column": "“{name}” counts distinct {unit}: each once in every node, in at most {levels}. So "
+    "its numbers do not add up: a node has at least as many as its largest part, and at most the sum of its "
+    "parts.",
+    "distinct.level": "{n} of {level}",
     # Protection.
     "protection.title": "How this table is protected",
     "protection.title.several": "How these tables are protected",
@@ -289,6 +296,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "At most 1 record of each was counted, chosen at random.",
     "unit.column.unknown": "Who is protected: everyone named in the column “{unit}”, with all of their "
     "records. At most an unknown number of records of each were counted, chosen at random.",
+    "unit.distinct": "Who is protected: everyone named in the column “{unit}”, with all of their records.",
     "unit.rows": "Who is protected: each single record. Anyone with several records is protected less.",
     "unit.users": "Who is protected: everyone who has at most {n} records.",
     "hidden.add_remove": "What is hidden: whether one of them is in the data at all (neighbours by addition "

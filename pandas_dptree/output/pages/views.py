@@ -184,7 +184,7 @@ class View:
         share = share_of(provenance)
         made = []
         for place, value in enumerate(values):
-            kind, adds_up = _kind_of_error(value), kinds.get(str(value.name)) in ("count", "sum")
+            kind, adds_up = _kind_of_error(value), kinds.get(str(value.name)) in ("count", "sum", "units")
             column = Column(
                 labels.name(value.name),
                 texts.fill(f"head.error.{kind}", share=share).strip(),

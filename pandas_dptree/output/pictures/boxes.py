@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.additive import require_additive
 from pandas_dptree.output.derived.reliability import CLASSES
 from pandas_dptree.output.pictures.drawn import places_of
-from pandas_dptree.output.released import REMAINDER, Released, Shown
+from pandas_dptree.output.released import REMAINDER, Released, Shown, provenance_of
 
 __all__ = [
     "ONE_LINE", "STRENGTHS", "TWO_LINES", "Box", "boxes_of", "column_ends", "height_for", "name_of",
@@ -138,6 +139,7 @@ def _children(released: Released, values: FloatArray) -> dict[int, list[int]]:
 
 def _check_areas(released: Released, shown: Shown) -> None:
     """Refuse values that areas cannot show."""
+    require_additive(provenance_of(released.table), shown.name, "areas", argument="value")
     values, parent = shown.numbers, released.parent
     below = np.flatnonzero(parent >= 0)
     sums = np.bincount(parent[below], weights=np.nan_to_num(values[below]), minlength=len(values))

@@ -1,0 +1,123 @@
+"""Counts of distinct units beside counts and sums of the same records, under one loss."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.plans.joint_charge import joint_delta, spent_together
+from tests.helpers_cases import each
+
+BY = ["region", "district"]
+CLINICS = dpt.datasets.clinics()[BY].drop_duplicates()
+DOMAIN = dpt.Domain.from_frame(CLINICS, by=BY)
+COLUMNS = {"visits": "count", "visitors": "units", "visits_each": "count_per_unit"}
+UNIT = {"privacy_unit": "person", "max_nodes": 3, "max_contributions": 6}
+COST = {"cost": dpt.sum("cost", bounds=(0, 500)), "average": dpt.mean("cost", bounds=(0, 500))}
+
+
+def plan_of(columns=COLUMNS, **options):
+    return dpt.plan_agg(DOMAIN, columns, **{**UNIT, **options})
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 0.8}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}], ids=repr)
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS | COST], ids=["counts", "sums"])
+@each("mechanism", ["auto", "laplace"])
+def test_all_quantities_together_keep_to_the_loss_and_spend_it(loss, neighbors, mechanism, columns):
+    plan = plan_of(columns, **loss, neighbors=neighbors, mechanism=mechanism)
+    plans = list(plan.plans.values())
+    if plan.loss.kind == "approximate" and plans[0].noise.euclidean:
+        assert 0.9 * plan.delta < joint_delta(plan.epsilon, plans) <= plan.delta
+    elif plan.loss.kind == "zcdp" and plans[0].noise.euclidean:
+        assert 0.999 < float(spent_together(plan.loss, plans)) / plan.rho <= 1
+    else:
+        spent = [(each.loss.epsilon or 0.0) + (each.loss.rho or 0.0) for each in plans]
+        assert sum(spent) <= (plan.loss.epsilon or plan.loss.rho) * (1 + 1e-12)
+
+
+def test_visits_and_visitors_share_gaussian_noise():
+    """Whoever is in many nodes moves the visits of each by less, so both cost less than one by one."""
+    plan = plan_of(rho=0.1)
+    alone = sum(each.loss.rho for each in plan.plans.values())
+    assert 1.1 * plan.rho < alone
+    assert float(plan.losses.in_rho[0]) <= plan.rho
+    epsilon = plan_of(epsilon=1.0)
+    assert sum(each.loss.epsilon for each in epsilon.plans.values()) == pytest.approx(1.0)
+
+
+def test_with_hardly_any_noise_both_are_of_the_same_rows():
+    visits = dpt.datasets.clinic_visits(300)
+    table = visits.dp.tree_agg(
+        BY, COLUMNS, domain=CLINICS, rho=1e9, confidence=0.9, **{**UNIT, "max_nodes": 6}
+    )
+    rows = visits[visits["region"].isin(CLINICS["region"])]
+    per_person = rows.groupby("person").size().clip(upper=6)
+    total = table.iloc[0]
+    assert total["visits"] == per_person.sum() and total["visitors"] == len(per_person)
+    assert total["visits_each"] == pytest.approx(per_person.mean(), abs=1e-4)
+    leaves = table[table["level"] == "district"]
+    assert (leaves["visits"] >= leaves["visitors"]).all()
+    shown = leaves["visits_each"].notna()
+    assert (leaves["visits_each_lower"] <= leaves["visits"] / leaves["visitors"] + 1e-4)[shown].all()
+    assert leaves.loc[shown, "visits_each"].between(1, 6).all()
+
+
+def test_intervals_of_visits_per_visitor_hold_the_truth():
+    visits = dpt.datasets.clinic_visits(4_000)
+    rows = visits.groupby("person").size().clip(upper=6)
+    plan = plan_of(epsilon=1.0, confidence=0.9)
+    rng = np.random.default_rng(5)
+    tables = [plan.release(visits, rng=rng).iloc[0] for _ in range(40)]
+    inside = sum(row["visits_each_lower"] <= rows.mean() <= row["visits_each_upper"] for row in tables)
+    assert inside >= 31  # of 36 expected
+
+
+@pytest.mark.parametrize(
+    "options", [{"rho": 0.1}, {"epsilon": 1.0, "neighbors": "replace"}, {"epsilon": 1.0, "delta": 1e-6}]
+)
+@each("columns", [COLUMNS, {"n": "count", "visitors": "units"} | COST])
+def test_plans_are_read_back_from_json(options, columns):
+    plan = plan_of(columns, **options)
+    again = dpt.Plan.from_dict(json.loads(json.dumps(plan.to_dict())), DOMAIN, digest=plan.digest)
+    assert repr(again) == repr(plan)
+    visits = dpt.datasets.clinic_visits(50)
+    one, two = (each.release(visits, rng=np.random.default_rng(6)) for each in (plan, again))
+    pd.testing.assert_frame_equal(one, two)
+    assert set(plan.to_frame()["quantity"]) == set(plan.plans)
+
+
+@each("columns, options, message", [
+    ({"visitors": "units"}, {}, "counts distinct units alone"),
+    ({"visits": "count", "each": "count_per_unit"}, {}, "lacks one of them"),
+    ({"a": "units", "b": "units", "visits": "count"}, {}, "more than once"),
+    ({"count": "units", "visits": "count"}, {}, "cannot name anything else"),
+    (COLUMNS, {"max_nodes": None}, "`max_nodes` must be given"),
+    ({"visits": "count"}, {}, "distinct units, which are not counted"),
+    (COLUMNS, {"max_per_leaf": 1}, "`max_per_leaf` cannot be stated"),
+    (COLUMNS, {"max_per_node": {"region": 1}}, "`max_per_node` cannot be stated"),
+    (COLUMNS, {"max_contributions": 2}, "at least the bound of the deepest level"),
+    (COLUMNS, {"max_contributions": None}, "`max_contributions` must be given"),
+    (COLUMNS, {"privacy_unit": None}, "privacy_unit"),
+    (COLUMNS, {"known": {"total": 3}}, "`known` cannot be stated"),
+])  # fmt: skip
+def test_unusable_columns_and_options_are_named(columns, options, message):
+    with pytest.raises(ArgumentError, match=message) as caught:
+        plan_of(columns, epsilon=1.0, **options)
+    assert "Hint: " in str(caught.value)
+
+
+def test_a_part_that_was_changed_is_refused():
+    stored = json.loads(json.dumps(plan_of(rho=0.1).to_dict()))
+    from pandas_dptree.plans.serialize import digest_of
+
+    for name, part in stored["plans"]:
+        changed = json.loads(json.dumps(stored))
+        scales = dict(changed["plans"])[name]["noise_scales"]
+        scales[-1][0] = 0.9 * scales[-1][0] if scales[-1][0] else 5.0
+        with pytest.raises(ArgumentError):
+            dpt.Plan.from_dict(changed | {"digest": digest_of(changed)}, DOMAIN)
+        assert part["noise_scales"]
