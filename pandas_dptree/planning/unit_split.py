@@ -46,7 +46,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Neighbors, TreeSensitivity
 from pandas_dptree.privacy.unit_sensitivity import unit_sensitivity
 
-__all__ = ["no_excess", "unit_level_variances", "unit_shares"]
+__all__ = ["no_excess", "unit_level_variances", "unit_model", "unit_shares"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -55,7 +55,7 @@ _START = 1e-2  # of the largest share: where excesses that are not free start
 _NEGLIGIBLE = 1e-6  # smaller shares are set to 0 where others replace them
 _FINALISTS = 7  # sets of measured levels that are refined on the tree itself
 _MOST_KINDS = 100  # of nodes; on trees with more, sets are searched on a uniform tree of the same level sizes
-_STEPS = 1000  # of the last descent; a hundred are usually enough
+_STEPS = 500  # of the last descent; a hundred are usually enough
 
 
 def unit_shares(
@@ -146,11 +146,11 @@ def unit_level_variances(
     orbits = Orbits.of(tree, known)
     with np.errstate(divide="ignore"):
         precisions = 1 / np.asarray(noise_variances, dtype=np.float64)
-    means, _ = _model(orbits, no_excess(tree, max_nodes), precisions[:, None])
+    means, _ = unit_model(orbits, no_excess(tree, max_nodes), precisions[:, None])
     return np.where(orbits.n_listed > 0, means[:, 0], np.nan)
 
 
-def _model(
+def unit_model(
     orbits: Orbits, no_excess: Mask, precisions: FloatArray
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
     """Return the mean variance of each level, and its vector-Jacobian product by all precisions."""
@@ -233,7 +233,7 @@ class _Search:
     def _cost(self, loss: PrivacyLoss, shares: FloatArray) -> float:
         moves = self.moves(shares[self.tree.depth + 1 :] > 0)
         variances = np.maximum(self.noise.variance(self.noise.noise_scales(loss, moves, shares)), 1e-100)
-        means, _ = _model(self.orbits, self.no_excess, 1 / variances[:, None])
+        means, _ = unit_model(self.orbits, self.no_excess, 1 / variances[:, None])
         return expected_cost(means[:, 0], self.weights, "worst" if self.worst else "levels")
 
     def _descended(self, loss: PrivacyLoss, excess: Mask) -> FloatArray:
@@ -253,7 +253,7 @@ class _Search:
         must = self.measured & ((self.weights == 0) & ~np.append(self.no_excess, False) | ~determined)
         floor = np.append(np.where(must, _LEAST_SHARE, 0.0), np.where(excess, _NEGLIGIBLE / 10, 0.0))
         problem = Problem(
-            model=partial(_model, self.orbits, self.no_excess),
+            model=partial(unit_model, self.orbits, self.no_excess),
             variance=VarianceFunction.calibrated(self.noise, loss, moves, start),
             weights=self.weights[:, None],
             worst=self.worst,
@@ -266,7 +266,7 @@ class _Search:
             similar = problem
             if self.orbits.n_kinds > _MOST_KINDS:
                 imagined = Orbits.from_sizes(self.tree.level_sizes, self.measured)
-                similar = replace(problem, model=partial(_model, imagined, self.no_excess))
+                similar = replace(problem, model=partial(unit_model, imagined, self.no_excess))
             found = promising_splits(
                 similar, depth, keep=_FINALISTS, unknown=np.append(may_drop, np.zeros(depth, dtype=bool)),
                 others=np.where(np.append(may_drop, np.zeros(depth)), 0.0, may_measure),
