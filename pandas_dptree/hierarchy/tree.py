@@ -317,6 +317,8 @@ class Tree(Shape):
         below = self.leaves_below(level)
         if len(below) == 1:
             return leaves // int(below[0])
+        if len(leaves) * 64 > self.n_leaves:  # then a list of all leaves is faster than a search
+            return np.repeat(np.arange(len(below)), below)[leaves]
         return np.searchsorted(np.cumsum(below), leaves, side="right")
 
     def listed(self, level: int) -> npt.NDArray[np.bool_]:

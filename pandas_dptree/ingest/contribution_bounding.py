@@ -34,6 +34,7 @@ from pandas_dptree.ingest.units import Key, Units, split_mix
 
 __all__ = [
     "WORDS_OF_A_LEVEL", "WORD_STEP", "Capped", "bound_contributions", "by_unit", "changes", "kept_rows",
+    "larger_groups",
 ]  # fmt: skip
 
 WORD_STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -77,7 +78,7 @@ def kept_rows(
                 by_node = np.lexsort([node, np.cumsum(begins)])
                 at, rank, node = at[by_node], rank[by_node], node[by_node]
             groups = begins | changes(node)
-        bounded, group = _larger(groups, cap)
+        bounded, group = larger_groups(groups, cap)
         place = (rank[bounded] + (level * WORDS_OF_A_LEVEL + 1)).astype(np.uint64)
         words = split_mix(hashes[at[bounded]] + place * WORD_STEP)
         out = bounded[~bound_contributions(group, words, cap)]
@@ -88,7 +89,7 @@ def kept_rows(
     return stays
 
 
-def _larger(begins: npt.NDArray[np.bool_], most: int) -> tuple[npt.NDArray[np.intp], IntArray]:
+def larger_groups(begins: npt.NDArray[np.bool_], most: int) -> tuple[npt.NDArray[np.intp], IntArray]:
     """Find the groups of more than `most` rows, from where each begins: their rows, and the group of each."""
     first = np.flatnonzero(begins)
     rows = np.diff(first, append=len(begins))

@@ -20,7 +20,7 @@ lie in nodes kept above, and :math:`\min(k, n_l)` stay.
 
 **Privacy.** For every key, each step is a function of the unit's own rows and of the key. So what a unit
 keeps depends on no other unit, nor on the order of rows, batches or buckets. Equal words are ranked by the
-order of nodes, so never more than :math:`m_l` nodes stay. Adding or removing a unit therefore moves the
+order of nodes, so :math:`m_l` nodes stay then too. Adding or removing a unit therefore moves the
 counts of at most :math:`m_l` nodes of level l, each by one; replacing it does both. The quality of the words
 only matters for siblings to be exchangeable: the choice favours no node and no row.
 """
@@ -34,10 +34,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.contribution_bounding import WORD_STEP, WORDS_OF_A_LEVEL, by_unit, changes
+from pandas_dptree.ingest.contribution_bounding import (
+    WORD_STEP,
+    WORDS_OF_A_LEVEL,
+    by_unit,
+    changes,
+    larger_groups,
+)
 from pandas_dptree.ingest.units import Key, Units, split_mix
 
 __all__ = ["Kept", "Nested", "nested_rows"]
+
+_WORD_BITS = np.uint64(31)
+"""Bits of a word that rank nodes. With one bit before them, and the unit, they fill 64."""
 
 
 class Kept(NamedTuple):
@@ -73,50 +82,53 @@ def nested_rows(
     increase with the leaves.
     """
     max_nodes, max_rows = bounds
-    hashes = units.hashes(key)
-    at, begins = by_unit(units, hashes, order)
-    depth, own = len(max_nodes) - 1, np.cumsum(begins, dtype=np.int64)
-    leaves = np.asarray(order[0])[at].astype(np.int64)
-    place = np.arange(len(at)) - np.flatnonzero(begins)[own - 1]  # among the rows of the unit
+    depth, hashes = len(max_nodes) - 1, units.hashes(key)
+    rows, begins = by_unit(units, hashes, order)
+    leaves = np.asarray(order[0])[rows].astype(np.int64)
+    begin = np.flatnonzero(begins)
+    place = np.arange(len(rows)) - np.repeat(begin, np.diff(begin, append=len(rows)))  # in the unit
+    first_level = np.full(len(rows), depth + 1)
+    for level in reversed(range(1, depth + 1)):
+        first_level[changes(nodes_of(leaves, level))] = level
+    first_level[begins] = 0
     if max_rows is None:
-        one = begins | changes(leaves)
-        at, own, leaves, place = at[one], own[one], leaves[one], place[one]
-    cut = np.zeros(0, dtype=np.int64)
-    node = above = own  # groups of rows, from those of a unit on
+        one = first_level <= depth
+        rows, leaves, place, first_level = rows[one], leaves[one], place[one], first_level[one]
     for level, most in enumerate([*max_nodes[1:], *([] if max_rows is None else [max_rows])], 1):
-        number = nodes_of(leaves, level) if level <= depth else place
-        above, node = node, np.cumsum(changes(node) | changes(number), dtype=np.int64)
-        first = np.flatnonzero(changes(node))
-        words = split_mix(
-            hashes[at[first]] + (number[first] + (level * WORDS_OF_A_LEVEL + 1)).astype(np.uint64) * WORD_STEP
-        )
-        stays = _best(own[first], above[first], words, most)
-        if not stays.all():
-            if level <= depth:
-                cut = np.union1d(cut, own[first[~stays]])
-            rows = np.repeat(stays, np.diff(first, append=len(at)))
-            at, own, leaves, place, node = at[rows], own[rows], leaves[rows], place[rows], node[rows]
-    first_level = np.full(len(at), depth + 1)
-    for level in reversed(range(depth + 1)):
-        first_level[changes(own) | changes(nodes_of(leaves, level))] = level
-    first_level[(first_level == 0) & np.isin(own, cut)] = -1
-    return Kept(at, first_level)
+        first = np.flatnonzero(first_level <= level)  # the first row in each node
+        many, unit = larger_groups(first_level[first] <= 0, most)
+        if not len(many):
+            continue
+        at = first[many]
+        number = (nodes_of(leaves[at], level) if level <= depth else place[at]).astype(np.uint64)
+        words = split_mix(hashes[rows[at]] + (number + np.uint64(level * WORDS_OF_A_LEVEL + 1)) * WORD_STEP)
+        out = many[~_best(unit, first_level[at] < level, words, most)]
+        if level <= depth:
+            first_level[at[changes(unit)]] = -1
+        stay = np.ones(len(first), dtype=bool)
+        stay[out] = False
+        stays = np.flatnonzero(np.repeat(stay, np.diff(first, append=len(rows))))
+        # A row that stays takes the place of those that are left out before it.
+        first_level = np.minimum.reduceat(first_level[: stays[-1] + 1], np.append(0, stays[:-1] + 1))
+        rows, leaves, place = rows[stays], leaves[stays], place[stays]
+    return Kept(rows, first_level)
 
 
 def _best(
-    unit: IntArray, parent: IntArray, words: npt.NDArray[np.uint64], most: int
+    unit: IntArray, begins: npt.NDArray[np.bool_], words: npt.NDArray[np.uint64], most: int
 ) -> npt.NDArray[np.bool_]:
-    """Choose up to so many nodes of each unit: the best of each parent, and then the best of all others."""
-    stays = np.ones(len(unit), dtype=bool)
-    begins = np.flatnonzero(changes(unit))
-    number = np.diff(begins, append=len(unit))
-    many = np.flatnonzero(np.repeat(number > most, number))
-    unit, parent, words = unit[many], parent[many], words[many]
-    by_word = np.lexsort([words, parent])
-    other = np.ones(len(many), dtype=bool)
-    other[by_word[changes(parent[by_word])]] = False
-    order = np.lexsort([words, other, unit])
-    starts = np.flatnonzero(changes(unit))
-    rank = np.arange(len(many)) - np.repeat(starts, np.diff(starts, append=len(many)))
-    stays[many[order[rank >= most]]] = False
+    """Choose so many nodes of each unit: the best of each parent, and then the best of all others.
+
+    Those of a parent are adjacent, and it `begins` with the first.
+    """
+    words = words >> (np.uint64(64) - _WORD_BITS)
+    places = np.arange(len(words), dtype=np.uint64)
+    best = np.minimum.reduceat(words << np.uint64(32) | places, np.flatnonzero(begins))
+    other = np.ones(len(words), dtype=np.uint64)
+    other[best & np.uint64(2**32 - 1)] = 0
+    ticket = (unit.astype(np.uint64) << np.uint64(32)) | (other << _WORD_BITS) | words
+    sizes = np.bincount(unit)
+    rank = np.arange(len(words)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    stays = np.empty(len(words), dtype=bool)
+    stays[np.argsort(ticket, kind="stable")] = rank < most
     return stays

@@ -14,7 +14,7 @@ import numpy as np
 
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.contribution_bounding import Capped, kept_rows
-from pandas_dptree.ingest.nested_bounding import Nested, nested_rows
+from pandas_dptree.ingest.nested_bounding import nested_rows
 from pandas_dptree.ingest.scan.batches import Batch
 from pandas_dptree.ingest.spill import Packet
 from pandas_dptree.ingest.tallies import BoolArray, Rows, Tally
@@ -47,8 +47,6 @@ class BoundedTally(Generic[Counted]):
     key: Key
     caps: tuple[int | None, ...] = ()
     """The most rows of a unit in a node of each level, None if not bounded, as for the root; or empty."""
-    nested: Nested | None = None
-    """Instead of both: the most nodes of each level. Rows then have one more amount: `Kept.first_level`."""
 
     def deal(self, batch: Batch, n_buckets: int = N_BUCKETS) -> list[tuple[int, Packet]]:
         """Deal the rows of a batch into buckets, by the keyed hash of their units."""
@@ -87,8 +85,8 @@ class BoundedTally(Generic[Counted]):
         units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
         rows = self.tally.together([packet.rows for packet in packets])
         order = [rows.order, *rows.amounts]
-        if self.nested is not None:
-            kept = nested_rows(units, order, self._nodes_of, self.nested, self.key)
+        if (nested := self.tally.nested) is not None:
+            kept = nested_rows(units, order, self._nodes_of, nested, self.key)
             return Rows(rows.place[kept.rows], (*rows[kept.rows].amounts, kept.first_level))
         capped = [
             Capped(level, cap, self.tally.nodes(rows, level))

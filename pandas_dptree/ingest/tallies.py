@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.nested_bounding import Nested
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["CellSums", "CellTally", "Columns", "Rows", "Tally", "add_up"]
@@ -69,6 +70,14 @@ class Tally(ABC, Generic[Counted]):
     @abstractmethod
     def columns(self) -> Sequence[Hashable]:
         """The columns that are read, other than the privacy unit."""
+
+    @property
+    def nested(self) -> Nested | None:
+        """The bounds on the nodes of a unit, if units are counted in these instead of by their rows.
+
+        The rows that units keep have one more amount then, the last: `nested_bounding.Kept.first_level`.
+        """
+        return None
 
     @abstractmethod
     def read(self, column: Columns) -> tuple[Rows, BoolArray]:
@@ -125,25 +134,10 @@ def add_up(parts: Iterable[KeyedT], none: KeyedT, together: Callable[[Sequence[K
 
 
 class CellSums(NamedTuple):
-    """The sums in some cells: their numbers, or all of them; and each quantity, shape (n_quantities, n)."""
+    """The sums in some cells: their numbers, or all of them; and each sum of a cell, shape (n_sums, n)."""
 
     cells: IntArray | slice
     sums: IntArray
-
-    @classmethod
-    def merged(cls, parts: Iterable[CellSums], shape: tuple[int, int]) -> CellSums:
-        """Add up the sums of different rows; `shape` is (n_quantities, n_cells)."""
-        total = np.zeros(shape, dtype=np.int64)
-        for cells, sums in parts:
-            total[:, cells] += sums  # each cell occurs once
-        return cls(slice(None), total)
-
-    def compact(self, n_cells: int) -> CellSums:
-        """Leave out empty cells, if there are many."""
-        cells = np.flatnonzero(self.sums.any(axis=0))
-        if isinstance(self.cells, slice) and len(cells) * 2 < n_cells:
-            return CellSums(cells, self.sums[:, cells])
-        return self
 
 
 class CellTally(Tally[CellSums]):
@@ -162,15 +156,16 @@ class CellTally(Tally[CellSums]):
         """What is added up. The amounts of rows are those of the quantities that have a column."""
         return (COUNT,)
 
+    @property
+    def n_sums(self) -> int:
+        """Number of sums in each cell."""
+        return len(self.quantities)
+
     def count(self, rows: Sequence[Rows]) -> CellSums:
         """Add up rows in each cell."""
         place = np.concatenate([np.zeros(0, dtype=np.int64), *(each.place for each in rows)])
-        cells: IntArray | slice = slice(None)
-        n_cells = self.n_cells
-        if len(place) * 4 < n_cells:  # arrays of all cells would be mostly zeros
-            cells, place = np.unique(place, return_inverse=True)
-            n_cells = len(cells)
-        sums = np.zeros((len(self.quantities), n_cells), dtype=np.int64)
+        cells, place, n_cells = self.occupied(place)
+        sums = np.zeros((self.n_sums, n_cells), dtype=np.int64)
         parts = zip(*(each.amounts for each in rows), strict=True)
         for total, quantity in zip(sums, self.quantities, strict=True):
             if quantity.column is None:
@@ -179,10 +174,23 @@ class CellTally(Tally[CellSums]):
                 np.add.at(total, place, np.concatenate(next(parts)))
         return CellSums(cells, sums)
 
+    def occupied(self, place: IntArray) -> tuple[IntArray | slice, IntArray, int]:
+        """List the cells that hold rows, or all of them; where each row is among these; and their number."""
+        if len(place) * 4 >= self.n_cells:
+            return slice(None), place, self.n_cells
+        cells, place = np.unique(place, return_inverse=True)  # arrays of all would be mostly zeros
+        return cells, place, len(cells)
+
     def merged(self, parts: Iterable[CellSums]) -> CellSums:
         """Add up the sums of different rows."""
-        return CellSums.merged(parts, (len(self.quantities), self.n_cells))
+        total = np.zeros((self.n_sums, self.n_cells), dtype=np.int64)
+        for cells, sums in parts:
+            total[:, cells] += sums  # each cell occurs once
+        return CellSums(slice(None), total)
 
     def compact(self, counted: CellSums) -> CellSums:
         """Leave out empty cells."""
-        return counted.compact(self.n_cells)
+        cells = np.flatnonzero(counted.sums.any(axis=0))
+        if isinstance(counted.cells, slice) and len(cells) * 2 < self.n_cells:
+            return CellSums(cells, counted.sums[:, cells])
+        return counted

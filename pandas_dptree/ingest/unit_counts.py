@@ -5,12 +5,13 @@ Messages contain the names and types of columns, never their values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import clip_leaves
@@ -49,59 +50,87 @@ def unit_counts(
 
     **Privacy.** As for `leaf_totals`: each record is read by itself, and dropped before units are bounded.
     """
-    records, tally = open_units(frame, domain, quantities, bounding)
-    rows = bounding["max_contributions"] if quantities else None
-    counted: Any = tallied(records, tally, {**bounding, "nested": Nested(tuple(max_nodes), rows)})
-    ends = np.cumsum(domain.tree.level_sizes)[:-1]
-    nodes = np.split(counted.nodes.sums[0], ends)
-    return UnitCounts(tuple(nodes), tuple(map(clip_leaves, counted.sums.sums)), counted.units_cut)
+    records, tally = open_units(frame, domain, max_nodes, quantities, bounding)
+    (cells,) = tallied(records, tally, bounding).sums
+    *counted, units_cut = np.split(cells, tally.cell_starts[1:])
+    nodes, sums = counted[: domain.tree.depth + 1], counted[domain.tree.depth + 1 :]
+    return UnitCounts(tuple(nodes), tuple(map(clip_leaves, sums)), int(units_cut[0]))
 
 
 def open_units(
-    frame: Any, domain: Domain, quantities: Sequence[Quantity], bounding: Bounding
+    frame: Any,
+    domain: Domain,
+    max_nodes: Sequence[int],
+    quantities: Sequence[Quantity],
+    bounding: Bounding,
 ) -> tuple[Records, UnitTally]:
     """Open the records for `unit_counts`, and check the types of their columns; nothing is read yet."""
-    tally = UnitTally(domain, tuple(quantities))
+    if bounding.get("privacy_unit") is None:
+        raise ArgumentError(
+            "privacy_unit",
+            "must name the column whose distinct values are counted.",
+            hint='for example privacy_unit="person_id".',
+        )
+    if any(cap is not None for cap in bounding.get("caps", ())):
+        raise ArgumentError(
+            "max_per_leaf",
+            "does not bound the rows of a unit where distinct units are counted.",
+            hint="bound them by max_nodes, and in all by max_contributions.",
+        )
+    rows = bounding["max_contributions"] if quantities else None
+    if rows is not None and rows < max_nodes[-1]:
+        raise ArgumentError(
+            "max_contributions",
+            f"keeps fewer rows of a unit, {rows}, than the leaves in which it is counted, {max_nodes[-1]}.",
+            hint="raise max_contributions, or lower max_nodes.",
+        )
+    tally = UnitTally(domain, tuple(quantities), Nested(tuple(max_nodes), rows))
     return opened_leaves(frame, tally, bounding), tally
-
-
-class Counted(NamedTuple):
-    """The number of units in the nodes of all levels, one after the other; sums in the leaves; units cut."""
-
-    nodes: CellSums
-    sums: CellSums
-    units_cut: int
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class UnitTally(LeafTally):
     """Counts the units in each node, and adds up quantities over their rows in each leaf.
 
-    Rows are those of `BoundedTally.nested`, whose last amount says where each is the first row of its unit.
+    The last amount of rows says where each is the first row of its unit. The cells are the nodes of all
+    levels, then the leaves for each quantity, and one for the units that lost a node.
     """
 
-    def count(self, rows: Sequence[Rows]) -> Counted:  # type: ignore[override]
+    nested: Nested
+
+    @property
+    def cell_starts(self) -> IntArray:
+        """The first cell of each level and of each quantity, and the last cell of all."""
+        tree = self.domain.tree
+        return np.cumsum([0, *tree.level_sizes, *[tree.n_leaves] * len(self.quantities)])
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return int(self.cell_starts[-1]) + 1
+
+    @property
+    def n_sums(self) -> int:
+        """Number of sums in each cell."""
+        return 1
+
+    def count(self, rows: Sequence[Rows]) -> CellSums:
         """Count the units of rows, and add up the rows of each leaf."""
-        tree, offset, places = self.domain.tree, 0, [np.zeros(0, dtype=np.int64)]
-        for level, size in enumerate(tree.level_sizes):
-            for each in rows:
-                first = each.place[each.amounts[-1] <= level]
-                places.append(offset + tree.nodes_above(first, level))
-            offset += size
-        nodes, number = np.unique(np.concatenate(places), return_counts=True)
-        own = LeafTally.count(self, [Rows(each.place, each.amounts[:-1]) for each in rows])
-        cut = sum(int((each.amounts[-1] < 0).sum()) for each in rows)
-        return Counted(CellSums(nodes, number[None]), own, cut)
-
-    def merged(self, parts: Iterable[Counted]) -> Counted:  # type: ignore[override]
-        """Add up what was counted of different units."""
-        nodes, sums, cut = zip(*parts, strict=True) if (parts := list(parts)) else ((), (), ())
-        return Counted(
-            CellSums.merged(nodes, (1, self.domain.tree.n_nodes)), LeafTally.merged(self, sums), sum(cut)
-        )
-
-    def compact(self, counted: Counted) -> Counted:  # type: ignore[override]
-        """Leave out empty cells."""
-        return counted._replace(
-            nodes=counted.nodes.compact(self.domain.tree.n_nodes), sums=LeafTally.compact(self, counted.sums)
-        )
+        tree, starts = self.domain.tree, self.cell_starts.tolist()
+        of_levels, of_quantities, last = starts[: tree.depth + 1], starts[tree.depth + 1 : -1], starts[-1]
+        places, amounts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        for each in rows:
+            *summed, first_level = each.amounts
+            for level, start in enumerate(of_levels):
+                places.append(start + tree.nodes_above(each.place[first_level <= level], level))
+                amounts.append(np.ones(len(places[-1]), dtype=np.int64))
+            columns = iter(summed)
+            for quantity, start in zip(self.quantities, of_quantities, strict=True):
+                places.append(start + each.place)
+                amounts.append(np.ones(len(each), np.int64) if quantity.column is None else next(columns))
+            places.append(np.full(np.count_nonzero(first_level < 0), last))
+            amounts.append(np.ones(len(places[-1]), dtype=np.int64))
+        cells, place, n_cells = self.occupied(np.concatenate(places))
+        sums = np.zeros((1, n_cells), dtype=np.int64)
+        np.add.at(sums[0], place, np.concatenate(amounts))
+        return CellSums(cells, sums)
