@@ -16,6 +16,7 @@ from pandas_dptree.ingest.bins import binned_counts
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.ingest.prefixes import sorted_keys
 from pandas_dptree.ingest.private_keys import nodes_of_private_keys
+from pandas_dptree.ingest.unit_counts import unit_counts
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from tests.helpers_ingest import bins_of
 from tests.helpers_private_keys import paths
@@ -58,7 +59,17 @@ def private_keys(frame, **bounding):
     })  # fmt: skip
 
 
-VERBS = {"sums": sums, "bins": bins, "prefixes": prefixes, "private keys": private_keys}
+def units_in_nodes(frame, **bounding):
+    """Count the units in nodes, and add up by leaf."""
+    found = unit_counts(frame, DOMAIN, (1, min(2, bounding["max_contributions"])), [COUNT, X], **bounding)
+    cells = np.concatenate([*found.nodes, *found.sums, [found.units_cut]])
+    return Counter(dict(enumerate(cells.tolist())))
+
+
+VERBS = {
+    "sums": sums, "bins": bins, "prefixes": prefixes, "private keys": private_keys,
+    "units in nodes": units_in_nodes,
+}  # fmt: skip
 
 
 def added(counts):
@@ -67,6 +78,23 @@ def added(counts):
     for each in counts:
         total.update(each)
     return {place: count for place, count in total.items() if count}
+
+
+MASK = 2**64 - 1
+
+
+def mixed_slowly(word):
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & MASK
+    return word ^ (word >> 31)
+
+
+def words_slowly(kind, words, key):
+    """Give a function from a place in the sequence of a unit to its word."""
+    masks = [mixed_slowly(key[0] + 4 * place + kind + 1 & MASK) for place in range(len(words))]
+    parts = [mixed_slowly(word ^ mask) for word, mask in zip(words, masks, strict=True)]
+    start = mixed_slowly(sum(parts, key[1]) & MASK)
+    return lambda place: mixed_slowly(start + place * 0x9E3779B97F4A7C15 & MASK)
 
 
 class Word(str):

@@ -344,7 +344,7 @@ class JointPlan(Plan[pd.DataFrame]):
     def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, Tally[Any]]:
         quantities = [each.quantity for each in self._of_records]
         if self.units is not None:
-            return open_units(data, self.hierarchy, quantities, bounding)
+            return open_units(data, self.hierarchy, self.units.max_nodes, quantities, bounding)
         return opened_leaves(self._first, quantities, data, bounding)
 
     def _finished(self, leaves: Sequence[Any], origin: Origin, done: Done) -> Outcome:

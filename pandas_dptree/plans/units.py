@@ -380,7 +380,7 @@ class UnitPlan(Measurement):
         return self.domain
 
     def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, UnitTally]:
-        return open_units(data, self._of_records, (), bounding)
+        return open_units(data, self._of_records, self.max_nodes, (), bounding)
 
     # JSON
 

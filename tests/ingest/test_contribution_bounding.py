@@ -17,6 +17,7 @@ from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_ingest import counted, listed_leaves, summed
 from tests.helpers_random import fixed_words, words
+from tests.helpers_units import MASK, words_slowly
 from tests.strategies import domains_and_rows, fewer, frame_of, objects
 
 polars = pytest.importorskip("polars")
@@ -103,21 +104,6 @@ def test_which_rows_stay_depends_on_their_unit_alone():
     assert bound_contributions(unit, priorities, 2**70).all()
 
 
-MASK = 2**64 - 1
-
-
-def mixed_slowly(word):
-    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 & MASK
-    word = (word ^ (word >> 27)) * 0x94D049BB133111EB & MASK
-    return word ^ (word >> 31)
-
-
-def hash_slowly(kind, words, key):
-    masks = [mixed_slowly(key[0] + 4 * place + kind + 1 & MASK) for place in range(len(words))]
-    parts = [mixed_slowly(word ^ mask) for word, mask in zip(words, masks, strict=True)]
-    return mixed_slowly(sum(parts, key[1]) & MASK)
-
-
 def kept_slowly(kind, units, order, k, key, capped=()):
     """Choose the rows of each unit: sorted, the r-th has the r-th word of a sequence, and the least stay.
 
@@ -126,15 +112,12 @@ def kept_slowly(kind, units, order, k, key, capped=()):
     kept = [False] * len(units)
     for unit in set(units):
         own = sorted((row for row in range(len(units)) if units[row] == unit), key=order.__getitem__)
-        start = hash_slowly(kind, unit, key)
+        word_of = words_slowly(kind, unit, key)
         stay = dict(enumerate(own, 1))
         for level, cap, node in [*capped, (0, k, [0] * len(units))]:
             for one in set(node):
                 here = [rank for rank, row in stay.items() if node[row] == one]
-                word = {
-                    rank: mixed_slowly(start + (rank + level * 2**40) * 0x9E3779B97F4A7C15 & MASK) >> 32
-                    for rank in here
-                }
+                word = {rank: word_of(rank + level * 2**40) >> 32 for rank in here}
                 beyond = sorted([*word.values(), *[2**32] * (cap + 1)])[cap]
                 stay = {rank: row for rank, row in stay.items() if rank not in word or word[rank] < beyond}
         for row in stay.values():

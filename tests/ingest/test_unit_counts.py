@@ -12,12 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.ingest import nested_bounding
+from pandas_dptree.ingest.nested_bounding import Nested, nested_rows
 from pandas_dptree.ingest.unit_counts import unit_counts
+from pandas_dptree.ingest.units import Units, split_mix
 from pandas_dptree.privacy.quantity import COUNT, Quantity
-from tests.helpers_random import fixed_words, words
+from tests.helpers_cases import each
+from tests.helpers_random import each_seed, fixed_words, words
 from tests.helpers_reading import divided
+from tests.helpers_units import words_slowly
 from tests.strategies import domains_and_rows, fewer
 
 X = Quantity.of("x", (-2, 5), 1)
@@ -59,21 +65,21 @@ def test_units_are_counted_one_by_one_and_keep_to_the_bounds_of_all_levels(data,
     alone = [bounded(own, domain, max_nodes, **options) for _, own in frame.groupby("u")]
     for place, name in enumerate(("nodes", "sums")):
         for level, total in enumerate(together[place]):
-            np.testing.assert_array_equal(total, sum(getattr(each, name)[level] for each in alone))
-    assert together.units_cut == sum(each.units_cut for each in alone)
-    for each, (_, own) in zip(alone, frame.groupby("u"), strict=True):
+            np.testing.assert_array_equal(total, sum(getattr(one, name)[level] for one in alone))
+    assert together.units_cut == sum(one.units_cut for one in alone)
+    for one, (_, own) in zip(alone, frame.groupby("u"), strict=True):
         before = touched(own, domain)
-        kept = [int(level.sum()) for level in each.nodes]
-        assert all(set(level.tolist()) <= {0, 1} for level in each.nodes)
+        kept = [int(level.sum()) for level in one.nodes]
+        assert all(set(level.tolist()) <= {0, 1} for level in one.nodes)
         assert kept[0] == before[0]  # nobody is lost at the root
-        for level, (above, below) in enumerate(pairwise(each.nodes)):
+        for level, (above, below) in enumerate(pairwise(one.nodes)):
             assert kept[level + 1] <= max_nodes[level + 1]
             np.testing.assert_array_equal(domain.tree.sum_children(level, below) > 0, above > 0)
-        assert each.units_cut == (kept != before)
+        assert one.units_cut == (kept != before)
         if quantities:
             inside = int(bounded(own, domain, max_nodes, k=99, quantities=(COUNT,), seed=seed).sums[0].sum())
-            assert each.sums[0].sum() == min(k, inside)
-            np.testing.assert_array_equal(each.sums[0] > 0, each.nodes[-1] > 0)
+            assert one.sums[0].sum() == min(k, inside)
+            np.testing.assert_array_equal(one.sums[0] > 0, one.nodes[-1] > 0)
 
 
 @given(data=st.data(), k=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
@@ -119,6 +125,66 @@ def test_one_unit_moves_levels_excesses_and_rows_like_a_shape(data, k, replace, 
     assert abs(int(here.nodes[0][0]) - int(there.nodes[0][0])) <= (min(rows) == 0)
 
 
+def nested_slowly(paths, word, max_nodes):
+    """Choose nodes of a unit on each level, as paths from the root, from the paths of its leaves or rows."""
+    kept = [{()}, {(0,)}]
+    for level, most in enumerate(max_nodes[1:], 1):
+        found = sorted({path[: level + 1] for path in paths if path[:level] in kept[-1]})
+        found.sort(key=lambda path: word(path[-1] + 1 + level * 2**40))  # equal ones remain as they are
+        firsts = [next(path for path in found if path[:-1] == parent) for parent in kept[-1]]
+        others = [path for path in found if path not in firsts]
+        kept.append({*firsts, *others[: most - len(firsts)]})
+    return kept[1:]
+
+
+TREES = [
+    Tree.from_branching([3, 2, 3]),
+    Tree.from_paths([[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, -1, -1], [2, 0, 0], [2, 0, 1], [2, 1, 0]]),
+    Tree.from_paths([[0, 0, 0], [1, 0, 0], [1, 0, 1], [1, 0, 2]]),
+    Tree.from_branching([6]),
+]  # fmt: skip
+
+
+@each_seed(3, 100)
+@each("mask", [2**64 - 1, 3 << 62])  # the latter makes many words equal
+@each("tree", TREES)
+def test_nodes_are_chosen_as_slowly(tree, mask, seed):
+    rng, depth = np.random.default_rng(seed), tree.depth
+    levels = [tree.nodes_above(np.arange(tree.n_leaves), level).tolist() for level in range(depth + 1)]
+    key, kind = rng.integers(2**64, size=2, dtype=np.uint64), int(rng.integers(3))
+    n, n_words = int(rng.integers(60)), int(rng.integers(1, 3))
+    unit = rng.integers(4, size=(n, n_words), dtype=np.uint64) * np.uint64(2**62 - 1)
+    leaf, value = rng.integers(tree.n_leaves, size=n), rng.integers(-1, 2, size=n)
+    max_nodes = (1, *sorted(rng.integers(1, 6, size=depth).tolist()))
+    max_rows = [None, max_nodes[-1], max_nodes[-1] + 2][rng.integers(3)]
+    counted = max_rows is not None
+    order = [leaf, value] if counted else [leaf]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nested_bounding, "split_mix", lambda words: split_mix(words) & np.uint64(mask))
+        kept = nested_rows(Units(kind, unit), order, tree.nodes_above, Nested(max_nodes, max_rows), key)
+
+    n_units = 0
+    for one in {*map(tuple, unit.tolist())}:
+        own = np.flatnonzero((unit == np.array(one, dtype=np.uint64)).all(axis=1))
+        word_of = words_slowly(kind, one, [*map(int, key)])
+        rows = sorted((leaf[row], value[row] if counted else 0) for row in own.tolist())
+        paths = [(*(nodes[row[0]] for nodes in levels), rank) for rank, row in enumerate(rows)]
+        bounds = [*max_nodes, *[max_rows] * (max_rows is not None)]
+        expected = nested_slowly(paths, lambda place, of=word_of: (of(place) & mask) >> 33, bounds)
+        mine = np.isin(kept.rows, own)
+        found, first = kept.rows[mine], kept.first_level[mine]
+        for level in range(depth + 1):
+            nodes = tree.nodes_above(leaf[found[first <= level]], level).tolist()
+            assert sorted(nodes) == sorted(path[-1] for path in expected[level])
+        if counted:
+            assert sorted(zip(leaf[found], value[found], strict=True)) == sorted(
+                rows[path[-1]] for path in expected[-1]
+            )
+        assert (first < 0).sum() == (len({path[depth] for path in paths}) > len(expected[depth]))
+        n_units += (first <= 0).sum()
+    assert n_units == len({*map(tuple, unit.tolist())})
+
+
 PLACES = pd.DataFrame({"r": [0, 0, 0, 1, 1, 2], "c": [0, 1, 2, 3, 4, None]})
 DOMAIN = Domain.from_frame(PLACES, by=["r", "c"])
 
@@ -160,3 +226,29 @@ def test_no_records():
     counts = bounded(PLACES.assign(u=1)[:0], DOMAIN, (1, 2, 2), quantities=(COUNT,))
     assert [level.tolist() for level in counts.nodes] == [[0], [0] * 3, [0] * 6]
     assert counts.sums[0].tolist() == [0] * 6 and counts.units_cut == 0
+
+
+def test_what_cannot_be_bounded_is_refused():
+    frame = PLACES.assign(u=1, x=1)
+    options = {"privacy_unit": "u", "max_contributions": 2, "random_words": words(1)}
+    refused = {
+        "privacy_unit": {"privacy_unit": None},
+        "max_contributions": {"max_contributions": 1},
+        "max_per_leaf": {"caps": (None, None, 1)},
+    }
+    for argument, changes in refused.items():
+        with pytest.raises(ArgumentError) as error:
+            unit_counts(frame, DOMAIN, (1, 2, 2), [COUNT], **{**options, **changes})
+        assert error.value.argument == argument
+    without_caps = {**options, "caps": (), "max_contributions": 1}
+    assert unit_counts(frame, DOMAIN, (1, 2, 2), **without_caps).nodes[-1].sum() == 2  # no rows are counted
+    with pytest.raises(ArgumentError, match="also a column to be added up"):
+        unit_counts(frame, DOMAIN, (1, 2, 2), [Quantity.of("u", (0, 1), 1)], **options)
+
+
+def test_sums_are_clipped_like_those_of_leaves(monkeypatch):
+    monkeypatch.setattr("pandas_dptree.ingest.unit_counts.clip_leaves", lambda sums: np.clip(sums, -3, 3))
+    frame = PLACES.iloc[[0] * 9 + [4] * 9].assign(u=1, x=[5] * 9 + [-2] * 9)
+    counts = bounded(frame, DOMAIN, (1, 2, 2), 18, (X, COUNT))
+    assert [each.tolist() for each in counts.sums] == [[3, 0, 0, 0, -3, 0], [3, 0, 0, 0, 3, 0]]
+    assert [level.tolist() for level in counts.nodes] == [[1], [1, 1, 0], [1, 0, 0, 0, 1, 0]]
