@@ -72,6 +72,17 @@ def _capped(verb, *arguments, **options):
     )
 
 
+def _units(verb, *arguments, **options):
+    """Count distinct units, also instead of rows that are units of their own."""
+    most = ("max_nodes", "max_contributions") if verb is dpt.tree_agg else ("max_nodes",)
+    return lambda frame, max_contributions=1, **more: verb(
+        frame,
+        *arguments,
+        **options,
+        **more | {"privacy_unit": "unit"} | dict.fromkeys(most, max_contributions),
+    )
+
+
 VERBS = {
     "tree_counts": _of(dpt.tree_counts, KEYS, domain=PLACES, **EXACT),
     "tree_counts of other types": _of(dpt.tree_counts, ["kind", "flag"], domain=LISTED, **EXACT),
@@ -108,6 +119,10 @@ VERBS = {
         dpt.tree_counts, ["kind", "number"], private_keys=["kind", "number"], **APPROXIMATE,
         mechanism="gaussian",
     ),
+    "tree_units": _units(dpt.tree_units, KEYS, domain=PLACES, **EXACT),
+    "tree_agg of units": _units(
+        dpt.tree_agg, KEYS, {"units": "units", "mean": AGGREGATIONS["mean"]}, domain=PLACES, **EXACT
+    ),
     "counts with caps": _capped(dpt.tree_counts, KEYS, domain=PLACES, **EXACT),
     "sums with caps": _capped(dpt.tree_sums, ["state", ADDRESSES], domain=STATES, **EXACT, **AMOUNT),
     "prefixes with caps": _capped(dpt.tree_counts, CITIES, **APPROXIMATE, mechanism="truncated_laplace"),
@@ -133,6 +148,7 @@ KINDS = {
     ],
     "prefixes": ["prefixes of numbers", "prefixes of text", "prefixes with bounded relative error"],
     "private keys": ["private keys", "private keys alone"],
+    "units": ["tree_units", "tree_agg of units"],
     "caps": ["counts with caps", "sums with caps", "prefixes with caps", "private keys with caps"],
 }  # fmt: skip
 """The verbs by how they read records."""
