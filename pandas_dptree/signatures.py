@@ -163,6 +163,13 @@ def _misfit(
                 "only records can be counted by private keys: release their counts first, with "
                 "counts = tree_counts(..., private_keys=[...]), and then pass domain=counts.dp.domain()."
             )
+        elif unknown[0] == "max_nodes":
+            hint = (
+                'it bounds the nodes in which a distinct unit is counted, by tree_units or as "units" in '
+                "tree_agg; rows are bounded by max_contributions."
+            )
+        elif unknown[0] in ("max_contributions", "max_per_leaf", "max_per_node") and "max_nodes" in names:
+            hint = "a unit counts once in each node, whatever its rows; max_nodes bounds its nodes."
         elif unknown[0] in ("max_per_leaf", "max_per_node"):
             hint = (
                 "only tables of records by keys can bound the rows of a unit in each node; elsewhere "

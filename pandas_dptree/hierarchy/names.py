@@ -15,7 +15,8 @@ ROOT = "total"
 """Name of the level above the first key."""
 
 RESERVED_NAMES = (
-    "level", "count", "std_error", "lower", "upper", "measurement", "noise_scale", "error_bound", ROOT
+    "level", "count", "std_error", "lower", "upper", "measurement", "noise_scale", "excess_measurement",
+    "excess_noise_scale", "error_bound", ROOT,
 )  # fmt: skip
 """Names that a release uses itself; no key may have one of them."""
 

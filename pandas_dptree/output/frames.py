@@ -22,7 +22,10 @@ __all__ = [
     "select_level", "take_labels",
 ]  # fmt: skip
 
-COMPANIONS = ("std_error", "lower", "upper", "measurement", "noise_scale", "linear")
+COMPANIONS = (
+    "std_error", "lower", "upper", "measurement", "noise_scale", "excess_measurement", "excess_noise_scale",
+    "linear",
+)  # fmt: skip
 """Suffixes of the columns that a table may have for each quantity."""
 
 

@@ -146,22 +146,30 @@ def _checked(aggregations: Mapping[Hashable, Any]) -> tuple[list[Hashable], ...]
             missing = (
                 "; for a sum or a mean, give the column and its bounds" if isinstance(given, str) else ""
             )
+            if isinstance(given, str) and given == "nunique":
+                missing = (
+                    '; of distinct values, only privacy units can be counted, as "units": how many values of '
+                    "another column one unit brings is not bounded"
+                )
             raise ArgumentError(
                 "aggregations",
                 f"has an invalid entry, {quote(name, of=aggregations)}: {shown}{missing}.",
                 hint=f"map names for the columns of the released table to {_FORMS}.",
             )
         if name == COUNT.name and given != "count":
+            other = "a sum or a mean" if isinstance(given, Aggregation) else "counts of units"
             raise ArgumentError(
                 "aggregations",
-                f"cannot name anything else {quote(COUNT.name)}: tables use it for the count of records.",
+                f"cannot name {other} {quote(COUNT.name)}: tables use it for the count of records.",
                 hint="choose another name.",
             )
     named = {word: [name for name, given in aggregations.items() if given == word] for word in _WORDS}
     for word, names in named.items():
         if len(names) > 1:
             raise ArgumentError(
-                "aggregations", f"has {quote(word)} more than once.", hint="pass it for only one name."
+                "aggregations",
+                f"has the same count more than once: {quote(word)}.",
+                hint="pass it for only one name.",
             )
     if named["units"] and len(named["units"]) == len(aggregations):
         raise ArgumentError(

@@ -92,9 +92,10 @@ def test_plans_are_read_back_from_json(options, columns):
 
 @each("columns, options, message", [
     ({"visitors": "units"}, {}, "counts distinct units alone"),
+    ({"visits": "count", "kinds": "nunique"}, {}, "only privacy units can be counted"),
     ({"visits": "count", "each": "count_per_unit"}, {}, "lacks one of them"),
-    ({"a": "units", "b": "units", "visits": "count"}, {}, "more than once"),
-    ({"count": "units", "visits": "count"}, {}, "cannot name anything else"),
+    ({"a": "units", "b": "units", "visits": "count"}, {}, "the same count more than once"),
+    ({"count": "units", "visits": "count"}, {}, "cannot name counts of units"),
     (COLUMNS, {"max_nodes": None}, "`max_nodes` must be given"),
     ({"visits": "count"}, {}, "distinct units, which are not counted"),
     (COLUMNS, {"max_per_leaf": 1}, "`max_per_leaf` cannot be stated"),

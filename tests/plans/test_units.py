@@ -244,6 +244,8 @@ def test_uniform_trees_state_how_close_they_are_to_the_best():
     ({"privacy_unit": "region"}, "neither a key nor counted"),
     ({"known": {"region": {"Aldmark": 3}}}, "the total alone"),
     ({"consistency": "whole"}, "consistency"),
+    ({"max_contributions": 3}, "max_nodes bounds its nodes"),
+    ({"private_keys": ["district"]}, "only records can be counted by private keys"),
     ({"split": {"total": 0.5}}, "split"),
 ])  # fmt: skip
 def test_unusable_options_are_named(options, message):
