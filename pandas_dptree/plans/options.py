@@ -50,6 +50,7 @@ __all__ = [
     "SUMS",
     "UNIT",
     "UNITS",
+    "UNIT_PLAN",
     "DistributionOptions",
     "NoisyOptions",
     "Options",
@@ -508,6 +509,7 @@ UNITS: Final = (
     *LOSS, "neighbors", "privacy_unit", "max_nodes", "mechanism", *ERROR, "consistency", "confidence", "keep",
     "known",
 )  # fmt: skip
+UNIT_PLAN: Final = (*UNITS, "target")
 
 # Verbs
 COUNTS: Final = (*JOINT, "domain", "private_keys", *RUNNING)

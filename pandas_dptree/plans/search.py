@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pandas_dptree.planning.split import SPLITS, Split, level_shares
 from pandas_dptree.planning.targets import LARGEST_LOSS, Target, Within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
+from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
 from pandas_dptree.plans.options import (
     ADDITIVE,
@@ -46,8 +47,12 @@ __all__ = [
     "find_best_plan",
     "find_plan",
     "noises_for",
+    "plan_for",
     "stated_shares",
+    "stated_targets",
 ]
+
+Planned = TypeVar("Planned", bound=Measurement)
 
 _ROUNDS = 10  # of finding the standard errors that half widths allow; usually two or three
 _OR_MULTIPLICATIVE = ", or dpt.Multiplicative(alpha=0.25) for counts with bounded relative error"
@@ -183,14 +188,8 @@ def find_plan(
             for noise in noises_for(given["mechanism"], stated)
         ]
         return min(plans, key=lambda plan: plan.expected_error)
-    if given["level_weights"] is not None or given["objective"] != "levels":
-        raise ArgumentError(
-            "target",
-            "already decides how much each level matters.",
-            hint="leave out `level_weights` and `objective`.",
-        )
     of_areas, of_levels = _stated_areas(given["target"], domain, float(quantity.unit))
-    std_errors, widths = _stated_targets(of_levels, names)
+    std_errors, widths = stated_targets(of_levels, names, given)
     goal = Target(
         tree=tree,
         names=names,
@@ -203,7 +202,7 @@ def find_plan(
         widths=widths,
         areas=of_areas,
     )
-    return _plan_for(goal, given, planned)
+    return plan_for(goal, given, planned)
 
 
 def stated_shares(
@@ -256,11 +255,20 @@ def _stated_areas(target: Any, domain: Domain | Tree, unit: float) -> tuple[list
     return areas, {name: stated for name, stated in target.items() if not isinstance(name, Area)}
 
 
-def _stated_targets(target: Any, names: Sequence[Hashable]) -> tuple[FloatArray, dict[Hashable, Within]]:
+def stated_targets(
+    target: Any, names: Sequence[Hashable], given: Mapping[str, Any]
+) -> tuple[FloatArray, dict[Hashable, Within]]:
     """Return each level's standard error, inf without a target, and the targets that are half widths.
 
-    The standard error for a half width is at first that of normal errors.
+    The standard error for a half width is at first that of normal errors. Raises an ArgumentError if other
+    options that were `given` weigh the levels, too.
     """
+    if given["level_weights"] is not None or given["objective"] != "levels":
+        raise ArgumentError(
+            "target",
+            "already decides how much each level matters.",
+            hint="leave out `level_weights` and `objective`.",
+        )
     widths = {}
     if isinstance(target, Mapping):
         widths = {name: stated for name, stated in target.items() if isinstance(stated, Within)}
@@ -268,7 +276,7 @@ def _stated_targets(target: Any, names: Sequence[Hashable]) -> tuple[FloatArray,
     return by_level("target", target, names, math.inf), widths
 
 
-def _plan_for(goal: Target, given: Mapping[str, Any], planned: Callable[..., AdditivePlan]) -> AdditivePlan:
+def plan_for(goal: Target, given: Mapping[str, Any], planned: Callable[..., Planned]) -> Planned:
     """Find the plan with the smallest loss that meets a target; a stated epsilon or rho must be enough."""
     mechanism, epsilon, delta, rho = given["mechanism"], given["epsilon"], given["delta"], given["rho"]
     if epsilon is not None or rho is not None:
@@ -297,7 +305,7 @@ def _smallest_loss(
     goal: Target,
     noise: AdditiveNoise,
     loss_of: Callable[[float], PrivacyLoss],
-    planned: Callable[..., AdditivePlan],
+    planned: Callable[..., Measurement],
 ) -> tuple[float, Target]:
     """Find the smallest epsilon or rho that meets a target, and the standard errors that it amounts to.
 

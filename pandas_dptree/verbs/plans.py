@@ -29,7 +29,7 @@ from pandas_dptree.plans.options import (
     JOINT,
     PLAN,
     SUMS,
-    UNITS,
+    UNIT_PLAN,
     NoisyOptions,
     PlanOptions,
     takes,
@@ -248,7 +248,7 @@ def plan_agg(
     return plan_aggregations(domain, aggregations, **options)
 
 
-@takes(*UNITS)
+@takes(*UNIT_PLAN)
 def plan_units(domain: Domain | Tree, **options: Unpack[NoisyOptions]) -> UnitPlan:
     """Plan a release of the number of distinct units in every node.
 

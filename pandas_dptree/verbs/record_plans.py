@@ -18,7 +18,7 @@ from pandas_dptree.plans.options import (
     PLAN,
     RUNNING,
     SUMS,
-    UNITS,
+    UNIT_PLAN,
     NoisyOptions,
     takes,
 )
@@ -98,7 +98,7 @@ def plan_agg(
     return plans.plan_agg(domain_of(frame, by, domain), aggregations, **options)
 
 
-@takes(*UNITS)
+@takes(*UNIT_PLAN)
 def plan_units(frame: Any, by: By, *, domain: Any = None, **options: Unpack[NoisyOptions]) -> UnitPlan:
     """Plan a release of counts of distinct units: see `pandas_dptree.plan_units`."""
     return plans.plan_units(domain_of(frame, by, domain), **options)

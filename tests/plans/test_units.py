@@ -231,6 +231,29 @@ def test_uniform_trees_state_how_close_they_are_to_the_best():
     assert "Gap" in plan_of(epsilon=None, rho=0.1).gap_reason
 
 
+@pytest.mark.parametrize("mechanism", [pytest.param("laplace", marks=pytest.mark.slow), "gaussian"])
+def test_targets_are_reached_by_the_smallest_loss(mechanism):
+    target = {"total": 20, "region": 12, "district": dpt.within(30, confidence=0.9)}
+    plan = plan_of(epsilon=None, target=target, mechanism=mechanism)
+    reached = [*plan.std_errors[:2] / [20, 12], plan.largest_half_widths(0.9)[2] / 30]
+    assert 0.99 < max(reached) <= 1.0001
+    (stated, size), *_ = [each for each in plan.loss.to_dict().items() if each[1]]
+    options = {"epsilon": None, "target": target, "mechanism": mechanism}
+    assert plan_of(**options | {stated: 2 * size}).std_errors[0] < plan.std_errors[0]
+    with pytest.raises(ArgumentError, match="Hint: "):
+        plan_of(**options | {stated: size / 2})
+
+
+@each("target, message", [
+    ({"clinic": 3}, "clinic"),
+    ({"region": -1}, "target"),
+    ({dpt.combine([["Aldmark"]]): 3}, "names an area"),
+])  # fmt: skip
+def test_unusable_targets_are_named(target, message):
+    with pytest.raises(ArgumentError, match=message):
+        plan_of(epsilon=None, target=target)
+
+
 @each("options, message", [
     ({"max_nodes": None}, "`max_nodes` must be given"),
     ({"max_nodes": 0}, "whole number of at least 1"),
