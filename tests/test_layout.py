@@ -20,8 +20,8 @@ TESTS = Path(__file__).parent
 TOPICS = {
     "arrays": ["maps"],
     "cli": [
-        "plan_files", "private_keys", "secret_check", "verified_files", "verified_values", "verify_delta",
-        "written_files",
+        "people", "plan_files", "private_keys", "secret_check", "verified_files", "verified_values",
+        "verify_delta", "written_files",
     ],
     "estimation": ["peers"],
     "hierarchy": ["domain_source"],

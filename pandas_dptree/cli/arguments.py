@@ -42,6 +42,8 @@ def options_of(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str,
         options["target"] = _by_level("target", options["target"], _target, "county=25 or county=50@95%")
     if "max_per_node" in options:
         options["max_per_node"] = _by_level("max_per_node", options["max_per_node"], int, "county=4")
+    if "max_nodes" in options:
+        options["max_nodes"] = _max_nodes(options["max_nodes"])
     if "known" in options:
         known = arguments.known
         options["known"] = None if known is None else read_known(known, arguments.by)
@@ -97,6 +99,19 @@ def _by_level(
     if len(dict(pairs)) < len(pairs):
         raise ArgumentError(argument, f"names a level twice: {quote(given)}.", hint="give each level once.")
     return dict(pairs)
+
+
+def _max_nodes(given: list[str] | None) -> int | dict[Hashable, Any] | None:
+    """Parse one number for all levels, or repeated LEVEL=NUMBER arguments."""
+    if given is not None and len(given) == 1 and given[0].isdecimal():
+        return int(given[0])
+    if given is not None and not all("=" in each for each in given):
+        raise ArgumentError(
+            "max_nodes",
+            f"must be one whole number, or LEVEL=NUMBER for each level, not {quote(given)}.",
+            hint="for example max_nodes=4, or max_nodes=['region=1', 'clinic=4'].",
+        )
+    return _by_level("max_nodes", given, int, "region=1")
 
 
 def _target(text: str) -> float | Within:

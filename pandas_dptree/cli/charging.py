@@ -59,6 +59,7 @@ SHELL_PHRASES = {
     "the names of its columns are listed by frame.columns": "a CSV file names its columns in the first line",
     "drop the duplicates, for example with places.drop_duplicates(by)": "leave them out of the file, "
     "or name all key columns by --by",
+    "are counted by tree_counts": "are counted by `dptree counts`",
 }
 """What messages say in Python, and what they say in the shell."""
 

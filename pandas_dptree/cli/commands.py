@@ -46,6 +46,8 @@ from pandas_dptree.plans.options import (
     JOINT,
     PLAN,
     SUMS,
+    UNIT_PLAN,
+    UNITS,
     Running,
     require_supported,
 )
@@ -142,6 +144,10 @@ def _suggestion(unknown: list[str], arguments: argparse.Namespace) -> str:
 
 def _counts(arguments: argparse.Namespace) -> int:
     return _release_table(arguments, tables.tree_counts, COUNTS)
+
+
+def _units(arguments: argparse.Namespace) -> int:
+    return _release_table(arguments, tables.tree_units, UNITS)
 
 
 def _sums(arguments: argparse.Namespace) -> int:
@@ -264,10 +270,17 @@ def _plan(arguments: argparse.Namespace) -> None:
     values: dict[str, Any] = {"columns": []}
     if arguments.column is not None or arguments.bounds is not None:
         values = values_of(arguments)
-    options = options_of(arguments, (*PLAN, "private_keys"))
+    options = options_of(arguments, (*PLAN, "private_keys", "max_nodes"))
+    if arguments.units:
+        options = _options_of_units(options, values)
+    elif options.pop("max_nodes") is not None:
+        fact = "bounds the nodes of distinct units, which are not counted."
+        raise ArgumentError("max_nodes", fact, hint="add --units to count them, or leave it out.")
     domain: Any = _domain(arguments, _public_levels(arguments))
     plan: Plan[Any]
-    if len(values["columns"]) > 1 and arguments.private_keys is None:
+    if arguments.units:
+        plan = plans.plan_units(domain, **options)
+    elif len(values["columns"]) > 1 and arguments.private_keys is None:
         hint = "leave it out, or plan each column separately with its part of the loss."
         of_plan = {name: given for name, given in options.items() if name != "private_keys"}
         own = require_supported(SUMS, of_plan, what="a plan for sums of several columns", hint=hint)
@@ -281,6 +294,15 @@ def _plan(arguments: argparse.Namespace) -> None:
         text = json.dumps(plan.to_dict())
         write(arguments.out, lambda path: path.write_text(text, encoding="utf-8"), force=arguments.force)
     print(visible(plan, lines=True))
+
+
+def _options_of_units(options: dict[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a plan that counts distinct units; raise ArgumentError if others are given."""
+    what = "a plan for distinct units"
+    if values["columns"]:
+        raise ArgumentError("column", f"has no meaning for {what}.", hint="leave it out.")
+    hint = "leave it out; max_nodes bounds in how many nodes a unit is counted."
+    return require_supported(UNIT_PLAN, options, what=what, hint=hint)
 
 
 def _release(arguments: argparse.Namespace) -> int:
@@ -362,6 +384,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _COMMANDS: Mapping[str, Run] = {
     "counts": _counts,
+    "units": _units,
     "sums": _sums,
     "means": _means,
     "plan": _plan,

@@ -12,7 +12,7 @@ from pandas_dptree._version import __version__
 from pandas_dptree.cli import demo, ledger, programmes
 from pandas_dptree.cli.statuses import EXPLANATION, Status
 from pandas_dptree.errors import visible
-from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS
+from pandas_dptree.plans.options import COUNTS, JOINT, OPTIONS, PLAN, RUNNING, SUMS, UNITS
 from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.signatures import Option
 
@@ -96,9 +96,10 @@ def _reading(name: str, option: Option, names: Sequence[str]) -> dict[str, Any]:
         more = ["multiplicative"] if name == "mechanism" and private else []
         return {"choices": [*choices, *more], "help": text}
     reading: dict[str, Any] = {"metavar": option.metavar, "help": text}
-    if int in kinds or float in kinds:
+    by_level = (option.metavar or "").startswith("LEVEL=")
+    if (int in kinds or float in kinds) and not by_level:
         return {"type": int if int in kinds else float, **reading}
-    if {Mapping, Sequence} & {get_origin(kind) for kind in kinds}:
+    if by_level or {Mapping, Sequence} & {get_origin(kind) for kind in kinds}:
         repeated = "" if option.help else "; repeat for others"
         return {"action": "append", "metavar": option.metavar, "help": f"{text}{repeated}"}
     return {"type": Path if option.metavar in ("FILE", "FOLDER") else str, **reading}
@@ -182,6 +183,10 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         "counts", "count the records of every node of a hierarchy",
         records, keys, _flags(*COUNTS), factor, table,
     )  # fmt: skip
+    units = command(
+        "units", "count the distinct units of every node, such as people: those of --privacy-unit",
+        records, keys, _flags(*UNITS, *RUNNING), table,
+    )  # fmt: skip
     sums = command(
         "sums", "add up columns over the records of every node",
         records, keys, values, _flags(*SUMS, *RUNNING), table,
@@ -190,7 +195,7 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
         "means", "average columns over the records of every node",
         records, keys, values, _flags(*JOINT, *RUNNING), table,
     )  # fmt: skip
-    for verb in (counts, sums, means):
+    for verb in (counts, units, sums, means):
         verb.add_argument(
             "--domain",
             required=verb is not counts,
@@ -200,7 +205,11 @@ def parser_of(runs: Mapping[str, Run]) -> argparse.ArgumentParser:
 
     plan = command(
         "plan", "plan a release without spending anything",
-        keys, values, _flags(*PLAN, "private_keys"), factor,
+        keys, values, _flags(*PLAN, "private_keys", "max_nodes"), factor,
+    )  # fmt: skip
+    plan.add_argument(
+        "--units", action="store_true",
+        help="plan to count the distinct units of --privacy-unit, as `dptree units` does; needs --max-nodes",
     )  # fmt: skip
     plan.add_argument(
         "--domain", type=Path, metavar="FILE",

@@ -173,8 +173,9 @@ class PlanOptions(TypedDict, total=False):
             "chosen at random, so that each node that is kept keeps one of its children: nobody is missing "
             "from the total. Noise grows with these bounds.",
             flag="--max-nodes",
-            metavar="M",
-            help="the maximum number of nodes of each level in which a unit is counted: 4, or clinic=4",
+            metavar="LEVEL=M",
+            help="the maximum number of nodes of a level in which a unit is counted: clinic=4; repeat for "
+            "other levels, or give a number for all: 4",
         ),
     ]
     split: Annotated[

@@ -123,10 +123,16 @@ def _target(
 def _known(domain: Domain | Tree, known: Any) -> Known:
     """Read the public total; other counts of distinct units, which do not add up, cannot be used."""
     root = level_names(domain)[0]
-    if known is not None and not (isinstance(known, Mapping) and set(known) == {root}):
+    if isinstance(known, Mapping):
+        of_total = set(known) <= {root}
+    else:  # a frame for all levels
+        public = Known.read(domain, known)
+        total = {root: int(public.least[0][0])} if public.exact[0].all() else None
+        of_total = public.to_dict() == Known.read(domain, total).to_dict()
+    if not of_total:
         raise ArgumentError(
             "known",
             "must be the total alone, where distinct units are counted: others do not add up to it.",
-            hint=f"for example known={{{quote(root)}: 81203}}, if so many are known to be in the records.",
+            hint=f"state that of {quote(root)} alone: a unit may be in several of the others.",
         )
     return Known.read(domain, known)
