@@ -36,6 +36,7 @@ from pandas_dptree.ingest.spill import Packet
 from pandas_dptree.ingest.steps import N_BUCKETS, BoundedTally
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally
 from pandas_dptree.ingest.times import times
+from pandas_dptree.ingest.unit_counts import UnitTally
 from pandas_dptree.ingest.units import Units, units_of
 from pandas_dptree.privacy.caps import Caps
 from pandas_dptree.privacy.quantity import Quantity
@@ -62,7 +63,8 @@ REASONS = (
 Found: TypeAlias = "Counter[tuple[Hashable, ...]]"
 """Numbers of records, by what they have in common: ``("read",)``, ``("counted",)``, ``("level", number)``,
 ``("dropped", reason, column)``, ``("key", column, canonical form)``; ``("kept", max_contributions)``, and
-``("kept", max_contributions, max_per_leaf)`` for other bounds in a leaf than those of the plan; and
+``("kept", max_contributions, max_per_leaf)`` for other bounds in a leaf than those of the plan;
+``("nodes", level, max_nodes)``, numbers of pairs of a unit and a node instead of records; and
 ``("below", place)``, ``("above", place)`` and ``("missing", place)``, with a place in `bounded_values`. An
 entry ``("more", column)`` says that rare keys of a column were left out."""
 
@@ -87,7 +89,7 @@ def rows_per_unit(max_contributions: int) -> list[int]:
 
 def rows_per_leaf(tally: Tally[Any], caps: Caps) -> list[int | None]:
     """List likewise the bounds in a leaf, with None for no bound; empty if a tally has no leaves."""
-    if isinstance(tally, BinTally):
+    if isinstance(tally, BinTally | UnitTally):
         return []
     return [None, *sorted({1, 2, 3, *(cap for cap in caps[-1:] if cap is not None)})]
 
@@ -194,6 +196,8 @@ class Check(BoundedTally[Found]):
         units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
         rows = tally.together([packet.rows for packet in packets])
         unit = units.numbers(units.hashes(self.key))
+        if isinstance(tally.release, UnitTally):
+            self._count_nodes(found, unit, rows)
         per_leaf = rows_per_leaf(tally.release, self.caps)
         own = self.caps[-1] if self.caps else None
         inner = [
@@ -209,6 +213,15 @@ class Check(BoundedTally[Found]):
                 found["kept", most, most_in_leaf] += kept
                 if most_in_leaf == own:
                     found["kept", most] += kept
+
+    def _count_nodes(self, found: Found, unit: IntArray, rows: Rows) -> None:
+        """Count the nodes that units keep on each level below the root under each bound."""
+        tally: Any = self.tally
+        for level in range(1, tally.release.domain.tree.depth + 1):
+            pairs = pd.DataFrame({"unit": unit, "node": tally.release.nodes(rows, level)}).drop_duplicates()
+            n_nodes = np.bincount(pairs["unit"])
+            for most in rows_per_unit(self.max_contributions):
+                found["nodes", level, most] += int(np.minimum(n_nodes, most).sum())
 
 
 def _rows_of_units(unit: IntArray, capped: Sequence[tuple[int | None, IntArray]]) -> IntArray:

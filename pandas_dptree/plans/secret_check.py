@@ -30,6 +30,7 @@ from pandas_dptree.ingest.secret_check import (
     rows_per_unit,
 )
 from pandas_dptree.ingest.tallies import Tally
+from pandas_dptree.ingest.unit_counts import UnitTally
 from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = ["SecretCheck", "checked"]
@@ -46,7 +47,7 @@ _WIDEST = 60
 _NUMBER = re.compile(r"(0*)([0-9]+)(\.0+)?")
 """A whole number as text: its leading zeros, its digits, and a decimal point."""
 
-_COUNTS = {"rows", "below", "above", "missing", "max_contributions"}
+_COUNTS = {"rows", "nodes", "max_nodes", "below", "above", "missing", "max_contributions"}
 """Names of columns of whole numbers."""
 
 
@@ -79,7 +80,11 @@ class SecretCheck:
         each row is a unit of its own.
     kept_per_leaf : pandas.DataFrame
         The same for each ``max_contributions`` and each ``max_per_leaf``, missing where there is no such
-        bound. Bounds on nodes of other levels are those of the plan. Empty for distributions too.
+        bound. Bounds on nodes of other levels are those of the plan. Empty for distributions too, and where
+        distinct units are counted.
+    kept_nodes : pandas.DataFrame
+        Where distinct units are counted, for each ``level`` below the root and each ``max_nodes``, a bound of
+        all levels, the number of ``nodes`` that units keep: the counts of the level, added up.
     clipped : pandas.DataFrame
         For each ``column`` that is added up or binned, with its ``lower`` and ``upper`` bound: how many
         values of counted rows are ``below`` and ``above`` them, and how many are ``missing``, or cannot be
@@ -96,6 +101,7 @@ class SecretCheck:
     levels: pd.DataFrame
     kept: pd.DataFrame
     kept_per_leaf: pd.DataFrame
+    kept_nodes: pd.DataFrame
     clipped: pd.DataFrame
     incomplete: tuple[Hashable, ...] = ()
 
@@ -114,7 +120,8 @@ class SecretCheck:
 
     def _parts(self, form: str) -> Iterator[str]:
         """Yield the sentences and the formatted tables."""
-        unbounded = ", before the rows of each unit are bounded" if len(self.kept) else ""
+        is_bounded = len(self.kept) or len(self.kept_nodes)
+        unbounded = ", before the rows of each unit are bounded" if is_bounded else ""
         yield f"Rows read: {self.read:,}. Counted: {self.counted:,}{unbounded}."
         shown = self.keys.assign(**{name: self.keys[name].map(_shown) for name in ("value", "near")})
         by_leaf = self.kept_per_leaf[self.kept_per_leaf["max_per_leaf"].notna()]
@@ -124,6 +131,7 @@ class SecretCheck:
             "Rows whose keys match, by level:": self.levels,
             "Rows that are kept, by the bound on the rows of each unit:": self.kept,
             "Rows that are kept, by the bounds on the rows of each unit in total and in a leaf:": by_leaf,
+            "Distinct units in all nodes of a level, by the bound on nodes of each unit:": self.kept_nodes,
             "Values outside their bounds, which are clipped; rows without a value are dropped:": self.clipped,
         }
         formats: dict[str, Any] = dict.fromkeys(_COUNTS, "{:,}".format)
@@ -165,6 +173,10 @@ def _described(
         if found["dropped", reason, column]
     ]
     bounds = [] if bounding.get("privacy_unit") is None else rows_per_unit(bounding["max_contributions"])
+    below = list(enumerate(levels))[1:] if isinstance(tally, UnitTally) else []
+    kept_nodes = [(name, most, found["nodes", level, most]) for level, name in below for most in bounds]
+    if isinstance(tally, UnitTally) and not tally.quantities:
+        bounds = []  # of rows
     in_leaf = rows_per_leaf(tally, bounding.get("caps", ()))
     kept_per_leaf = [(most, cap, found["kept", most, cap]) for most in bounds for cap in in_leaf]
     clipped = [
@@ -181,6 +193,7 @@ def _described(
         kept_per_leaf=_frame(kept_per_leaf, "max_contributions", "max_per_leaf", "rows").astype(
             {"max_per_leaf": "Int64"}
         ),
+        kept_nodes=_frame(kept_nodes, "level", "max_nodes", "nodes"),
         clipped=_frame(clipped, "column", "lower", "upper", "below", "above", "missing"),
         incomplete=tuple(column for column in tally.columns if found["more", column]),
     )

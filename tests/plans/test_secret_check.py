@@ -15,6 +15,7 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, CallError
 from pandas_dptree.hierarchy.values import UNKNOWN, key_form
 from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.unit_counts import unit_counts
 from pandas_dptree.ingest.units import unit_form
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.running import Origin, Resources
@@ -24,6 +25,7 @@ from tests.helpers_cases import each
 from tests.helpers_engine_verbs import KEYS, PLACES
 from tests.helpers_engines import ENGINES, in_spark, odd_records
 from tests.helpers_kinds import PLANS, RECORDS
+from tests.helpers_random import words
 from tests.strategies import Hostile, objects
 
 polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
@@ -211,6 +213,23 @@ def test_what_bounds_in_a_leaf_would_keep_is_what_releases_keep(inner, table):
     own = check.kept_per_leaf[check.kept_per_leaf["max_per_leaf"] == 2]
     assert own["rows"].tolist() == check.kept["rows"].tolist()
     assert "in total and in a leaf" in check.to_text()
+
+
+def test_what_bounds_on_nodes_would_keep_is_what_releases_keep(table):
+    """Of a unit each node that its rows are in is counted, up to the bound."""
+    bounds, columns = {"privacy_unit": "unit", "max_nodes": 4}, {"n": "count", "people": "units"}
+    check = dpt.plan_units(DOMAIN, epsilon=1.0, **bounds).secret_check(table)
+    together = dpt.plan_agg(DOMAIN, columns, epsilon=1.0, max_contributions=4, **bounds).secret_check(table)
+    pd.testing.assert_frame_equal(check.kept_nodes, together.kept_nodes)
+    assert sorted({*check.kept_nodes["max_nodes"]}) == [1, 2, 3, 4, 5, 10, 20]
+    for most, found in check.kept_nodes.groupby("max_nodes"):
+        limits = [min(most, size) for size in (1, *DOMAIN.tree.level_sizes[1:])]
+        bounding = {"privacy_unit": "unit", "max_contributions": most, "random_words": words(most)}
+        nodes = unit_counts(table, DOMAIN, limits, **bounding).nodes
+        assert found["nodes"].tolist() == [level.sum() for level in nodes[1:]]
+    assert check.kept.empty and check.kept_per_leaf.empty and together.kept_per_leaf.empty
+    assert together.kept["rows"].is_monotonic_increasing
+    assert "Distinct units in all nodes of a level" in check.to_text()
 
 
 NEAR = {
