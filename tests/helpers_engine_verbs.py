@@ -120,6 +120,7 @@ VERBS = {
         mechanism="gaussian",
     ),
     "tree_units": _units(dpt.tree_units, KEYS, domain=PLACES, **EXACT),
+    "units by a calendar": _units(dpt.tree_units, ["kind", DAYS], domain=["a", "A", "b"], **EXACT),
     "tree_agg of units": _units(
         dpt.tree_agg, KEYS, {"units": "units", "mean": AGGREGATIONS["mean"]}, domain=PLACES, **EXACT
     ),
@@ -148,7 +149,7 @@ KINDS = {
     ],
     "prefixes": ["prefixes of numbers", "prefixes of text", "prefixes with bounded relative error"],
     "private keys": ["private keys", "private keys alone"],
-    "units": ["tree_units", "tree_agg of units"],
+    "units": ["tree_units", "units by a calendar", "tree_agg of units"],
     "caps": ["counts with caps", "sums with caps", "prefixes with caps", "private keys with caps"],
 }  # fmt: skip
 """The verbs by how they read records."""
@@ -192,6 +193,9 @@ def seeded():
 DOMAIN = dpt.Domain.from_frame(PLACES, by=KEYS)
 DOMAIN_OF_STATES = dpt.Domain.from_frame(STATES, by=["state"])
 PLANS = {
+    "units": lambda privacy_unit, max_contributions=1: dpt.plan_units(
+        DOMAIN, privacy_unit="unit", max_nodes=max_contributions, **EXACT
+    ),
     "counts": partial(dpt.plan, DOMAIN, **EXACT),
     "several at once": partial(dpt.plan_agg, DOMAIN, AGGREGATIONS, **EXACT),
     "bounded relative error": partial(dpt.plan, DOMAIN, **FACTOR),

@@ -18,10 +18,13 @@ KINDS = {
         dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
         dpt.plan(PREFIXES, **LOSS),
         dpt.plan(PREFIXES, **LOSS, mechanism=FACTOR),
+        dpt.plan_units(DOMAIN, privacy_unit="person", max_nodes={"region": 1, "district": 3}, **LOSS),
     )
 }
+BESIDE = {"privacy_unit": "person", "max_contributions": 3, "max_nodes": {"region": 1, "district": 3}}
 PLANS = {
     **KINDS,
+    "units beside rows": dpt.plan_agg(DOMAIN, {"n": "count", "people": "units"}, **BESIDE, **LOSS),
     "truncated Laplace": dpt.plan(PREFIXES, **LOSS, mechanism="truncated_laplace"),
     "Gaussian": dpt.plan(PREFIXES, **LOSS, mechanism="gaussian"),
     "private keys": dpt.plan(REGIONS, private_keys=["district"], privacy_unit=dpt.ROWS, **LOSS),

@@ -58,6 +58,28 @@ def test_several_tables_are_charged_together(ledger, patients, visits):
     assert ledger.verify(charged[0]["digest"]) == ledger.head
 
 
+def test_counts_of_rows_and_of_units_are_charged_together(ledger, patients, visits):
+    """Those of one table by what they cost jointly, which is less than the sum of both."""
+    people = dpt.plan_units(DOMAIN, rho=0.1, privacy_unit="person", max_nodes={"region": 1, "district": 2})
+    both = dpt.plan_agg(
+        DOMAIN, {"visits": "count", "people": "units"}, rho=0.2, max_nodes=people.max_nodes[-1], **PROTECTED
+    )
+    plans = {"visits": COUNTS, "people": people, "both": both}
+    tables = patients.release(plans, visits, note=NOTE)
+    assert [tables[name].attrs["dp"]["ledger"]["charge"] for name in plans] == [3, 4, 5]
+    assert patients.spent.amount.loss == sum(each.losses.in_rho[0] for each in plans.values())
+    assert patients.spent.rho == 0.4 and sum(each.rho for each in both.plans.values()) > 0.2
+    assert list(ledger.to_frame()["what"]) == [
+        "counts by region, district", "distinct person by region, district",
+        "counts, distinct person by region, district",
+    ]  # fmt: skip
+    with pytest.warns(dpt.DPTreeWarning, match="was released before"):
+        again = patients.release(plans, visits, note=NOTE)
+    for name in plans:
+        pd.testing.assert_frame_equal(again[name], tables[name])
+    assert patients.n_charges == 3
+
+
 def test_a_cap_that_is_reached_in_the_middle(ledger, patients, visits, no_noise):
     third = dpt.plan(DOMAIN, rho=0.8, **PROTECTED)
     with pytest.raises(InsufficientBudgetError, match="the release 'third', after 2 others in the same call"):

@@ -32,7 +32,8 @@ def test_the_common_class_is_no_plan_itself():
 @every_kind
 def test_it_says_what_it_costs_and_whom_it_protects(plan):
     assert plan.headline.startswith("Plan ") or plan.headline.startswith("Plan: ")
-    assert "epsilon=1, delta=1e-06, protecting each row (1 row, add_remove)" in plan.headline
+    whom = {None: "each row (1 row", "person": "each person ("}[plan.privacy_unit]
+    assert f"epsilon=1, delta=1e-06, protecting {whom}" in plan.headline and ", add_remove)" in plan.headline
     assert (plan.epsilon, plan.delta, plan.rho) == (1.0, 1e-6, None)
     assert repr(plan).startswith(plan.headline) and len(repr(plan).splitlines()) > 1
     html = plan._repr_html_()
@@ -42,8 +43,14 @@ def test_it_says_what_it_costs_and_whom_it_protects(plan):
 
 @every_kind
 def test_with_a_unit_it_says_that_rows_may_be_missing(plan):
-    people = dataclasses.replace(plan, privacy_unit="person") if "plans" not in vars(plan) else None
-    if people is not None:
+    if plan.privacy_unit is not None:
+        assert (
+            "ounts distinct person: each once in every node, in at most 3 of district and 1" in plan.headline
+        )
+        assert ("Counts at most 3 rows of each person: " in plan.headline) == (plan.kind == "joint")
+        return
+    if "plans" not in vars(plan):
+        people = dataclasses.replace(plan, privacy_unit="person")
         words = "Counts at most 1 row of each person: real totals can be higher"
         assert people.headline == f"{plan.headline.replace('each row', 'each person')}. {words}"
     assert "real totals" not in plan.headline

@@ -128,6 +128,66 @@ CASES = [
 ]  # fmt: skip
 
 
+UNIT_DOMAIN = dpt.Domain.from_frame(pd.DataFrame({"r": list("aaabbb"), "d": list("xyzxyz")}), by=["r", "d"])
+PEOPLE = {"privacy_unit": "unit", "max_nodes": {"r": 2, "d": 3}}
+UNIT_PLANS = {
+    f"{name}, {neighbors}": dpt.plan_units(UNIT_DOMAIN, **PEOPLE, **loss, neighbors=neighbors)
+    for name, loss in {"epsilon": {"epsilon": 1.0}, "rho": {"rho": 0.1}, "delta": LOSS}.items()
+    for neighbors in ("add_remove", "replace")
+}
+
+
+def all_scaled(factor):
+    def edit(data):
+        data["noise_scales"] = [[one and one * factor for one in level] for level in data["noise_scales"]]
+
+    return edit
+
+
+OF_UNITS = {
+    "more nodes": entry("max_nodes", [1, 2, 4]),
+    "more nodes and rows": lambda data: data.update(max_nodes=[1, 2, 4], max_contributions=4),
+    "more rows": entry("max_contributions", 4),
+    "fewer rows": entry("max_contributions", 1),
+    "more nodes than a level has": entry("max_nodes", [1, 3, 3]),
+    "several roots": entry("max_nodes", [2, 2, 3]),
+    "fewer nodes below": entry("max_nodes", [1, 2, 1]),
+    "bounds of fewer levels": entry("max_nodes", [1, 2]),
+    "bounds in words": entry("max_nodes", [1, "2", 3]),
+    "true bounds": entry("max_nodes", [True, 2, 3]),
+    "half a node": entry("max_nodes", [1, 2.0, 3]),
+    "one bound": entry("max_nodes", 3),
+    "no bounds": entry("max_nodes", None),
+    "a smaller loss": lambda data: data["loss"].update(
+        {name: 0.5 * each for name, each in data["loss"].items() if name != "delta"}
+    ),
+    "each row": entry("privacy_unit", None),
+    "less noise": all_scaled(0.9),
+    "hardly less noise": all_scaled(1 - 1e-4),
+    "no noise": all_scaled(0.0),
+    "negative noise": all_scaled(-1.0),
+    "noise of fewer levels": lambda data: data["noise_scales"].pop(),
+    "noise of more levels": lambda data: data["noise_scales"].append(data["noise_scales"][-1]),
+    "fewer shares": lambda data: data["shares"].pop(),
+    "shares below 0": entry("shares", [-1.0, 1.0, 1.0, 0.0, 0.0]),
+    "noise of unknown shape": entry("mechanism", "staircase"),
+}
+
+
+@each("name", UNIT_PLANS)
+def test_counts_of_units_that_were_edited_are_refused(name):
+    plan = UNIT_PLANS[name]
+    assert dpt.Plan.from_dict(forged(plan, lambda data: None), UNIT_DOMAIN).to_dict() == plan.to_dict()
+    edits = OF_UNITS | ({} if "replace" in name else ADD_REMOVE)
+
+    def refused(how):
+        with pytest.raises(dpt.ArgumentError) as caught:
+            dpt.Plan.from_dict(forged(plan, edits[how]), UNIT_DOMAIN)
+        assert caught.value.argument in ("data", "domain") and caught.value.hint
+
+    each("how", edits)(refused)()
+
+
 @each("name", PLANS)
 def test_what_was_not_edited_is_read(name):
     plan = PLANS[name]

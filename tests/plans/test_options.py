@@ -113,6 +113,7 @@ CALLS = [
     'dpt.tree_sums(frame, ["a"], columns="v", bounds=(0, 1), epsilon=1)',
     'dpt.tree_means(frame, ["a"], columns="v", bounds=(0, 1), epsilon=1)',
     'dpt.tree_agg(frame, ["a"], {"n": "count"}, epsilon=1)',
+    'dpt.tree_units(frame, ["a"], privacy_unit="u", max_nodes=2, epsilon=1)',
     'dpt.release_distribution(frame, "v", bins=9, epsilon=1)',
     'dpt.cdf(frame, "v", bins=9, epsilon=1)',
     'dpt.histogram(frame, "v", bins=9, epsilon=1)',
@@ -122,6 +123,7 @@ CALLS = [
     'dpt.plan_sums(domain, columns="v", bounds=(0, 1), epsilon=1)',
     'dpt.plan_means(domain, columns="v", bounds=(0, 1), epsilon=1)',
     'dpt.plan_agg(domain, {"n": "count"}, epsilon=1)',
+    'dpt.plan_units(domain, privacy_unit="u", max_nodes=2, epsilon=1)',
     'dpt.plan_distribution("v", bins=9, epsilon=1)',
     'dpt.arrays.tree_counts(array, ["a"], epsilon=1)',
     'dpt.arrays.tree_sums(array, ["a"], bounds=(0, 1), epsilon=1)',
@@ -136,6 +138,8 @@ CALLS = [
     'DataFrameAccessor(frame).tree_sums(["a"], columns="v", bounds=(0, 1), epsilon=1)',
     'DataFrameAccessor(frame).tree_means(["a"], columns="v", bounds=(0, 1), epsilon=1)',
     'DataFrameAccessor(frame).tree_agg(["a"], {"n": "count"}, epsilon=1)',
+    'DataFrameAccessor(frame).tree_units(["a"], privacy_unit="u", max_nodes=2, epsilon=1)',
+    'DataFrameAccessor(frame).plan_units(["a"], privacy_unit="u", max_nodes=2, epsilon=1)',
     'DataFrameAccessor(frame).plan(["a"], epsilon=1)',
     'DataFrameAccessor(frame).plan_sums(["a"], columns="v", bounds=(0, 1), epsilon=1)',
     'DataFrameAccessor(frame).plan_means(["a"], columns="v", bounds=(0, 1), epsilon=1)',
@@ -188,6 +192,7 @@ REVEALED = {
         "ImplicitMultiplicativePlan"
     ),
     'dpt.plan_sums(domain, columns="v", bounds=(0, 1), epsilon=1)': "JointPlan",
+    'dpt.plan_units(domain, privacy_unit="u", max_nodes=2, epsilon=1)': "UnitPlan",
     'dpt.plan_distribution("v", bins=9, epsilon=1)': "DistributionPlan",
     'dpt.arrays.tree_counts(array, ["a"], epsilon=1)': "DataTree",
 }

@@ -1,5 +1,6 @@
 """Plans of every kind in JSON: read back unchanged, or refused."""
 
+import itertools
 import json
 import math
 from fractions import Fraction
@@ -60,6 +61,7 @@ PLANS = [
     ),
     dpt.plan(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
     dpt.plan_distribution("cost", bounds=(0, 500), bins=8, domain=DOMAIN, **LOSS),
+    dpt.plan_units(DOMAIN, **LOSS, privacy_unit="person", max_nodes={"region": 1, "district": 3}),
 ]  # fmt: skip
 GATED = {
     "Gaussian thresholds": dpt.plan(PREFIXES, **LOSS, mechanism="gaussian", split="doubling"),
@@ -69,9 +71,17 @@ GATED = {
     ),
     "private keys alone": dpt.plan(None, private_keys=BY, **LOSS, privacy_unit=dpt.ROWS),
 }  # fmt: skip
+PEOPLE = {"privacy_unit": "person", "max_nodes": 3}
+UNITS = {
+    "units with Gaussian noise": dpt.plan_units(DOMAIN, rho=0.1, **PEOPLE, known={"total": 500}),
+    "units with an epsilon": dpt.plan_units(DOMAIN, epsilon=1.0, **PEOPLE, neighbors="replace"),
+    "units beside rows": dpt.plan_agg(
+        DOMAIN, {"n": "count", "people": "units"}, rho=0.1, **PEOPLE, max_contributions=4
+    ),
+}
 WRITTEN = {type(plan).__name__: plan.to_dict() for plan in PLANS}
 HIERARCHY = {type(plan).__name__: plan.hierarchy for plan in PLANS}
-EACH = {type(plan).__name__: plan for plan in PLANS} | GATED
+EACH = {type(plan).__name__: plan for plan in PLANS} | GATED | UNITS
 
 
 def through_json(plan, domain=DOMAIN):
@@ -81,6 +91,8 @@ def through_json(plan, domain=DOMAIN):
 def spends_what_it_states(plan):
     """Tell whether the mechanism is laid out for the loss that the plan states, or for less."""
     loss = plan.loss
+    if isinstance(plan, dpt.JointPlan) and plan.units is not None and plan.rho is not None:
+        return spends_no_more_beside_rows(plan)
     if isinstance(plan, dpt.JointPlan):
         return spends_no_more([each for each in plan.plans.values() if each.budget_shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
@@ -105,6 +117,20 @@ def spends_what_it_states(plan):
     if loss.kind == "approximate":
         return plan.noise.delta(loss.epsilon, scales, plan.sensitivity) <= loss.delta
     return plan.noise.spent(loss, plan.sensitivity, scales) <= plan.noise.budget(loss)
+
+
+def spends_no_more_beside_rows(plan):
+    """Add up what counts of rows, counts of units and excesses cost a unit of any shape, with a rho."""
+    rows, units = plan.plans["n"], plan.plans["people"]
+    precisions = [1 / np.square(each.unit_noise_scales) for each in (rows, units)]
+    most = plan.max_contributions
+    costs = [
+        sum(precisions[0] * [(most - nodes + 1) ** 2 + nodes - 1 for nodes in shape])
+        + sum(precisions[1] * [*shape, *np.diff(shape) ** 2])
+        for shape in itertools.product(*(range(1, each + 1) for each in units.max_nodes))
+        if list(shape) == sorted(shape)
+    ]
+    return max(costs) / 2 <= plan.rho * (1 + 1e-12)
 
 
 @settings(max_examples=settings.default.max_examples // 4)  # each takes long

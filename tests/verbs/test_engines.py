@@ -105,7 +105,7 @@ def released(frames):
 @pytest.mark.parametrize("unit", ["rows", "all of each unit"])
 @pytest.mark.parametrize("engine", ALL)
 def test_every_plan_on_every_engine(engine, unit, frames, released):
-    for kind in PLANS if unit == "rows" else ["several at once", "private keys"]:
+    for kind in PLANS if unit == "rows" else ["several at once", "units", "private keys"]:
         with divided(batch=1500, buckets=16):
             table = planned(kind, unit).release(frames(engine), **seeded())
         assert_same(table, released(kind, unit))

@@ -81,6 +81,7 @@ BY, BOUNDS, PREFIXES = (
 )
 NOISY = {"epsilon": 1e-5, "consistency": "linear"}  # so much noise that no number appears twice
 KEYS = {"domain": RECORDS[BY].drop_duplicates()}
+PEOPLE = {"privacy_unit": "who", "max_nodes": 1}
 VALUES = {"columns": "v", **BOUNDS, **KEYS}
 BINS = {"bins": 64, **BOUNDS, "epsilon": 0.05, "strategy": [8, 8]}
 EDGES = {"edges": range(65), "epsilon": 0.05, "strategy": [8, 8]}
@@ -100,6 +101,7 @@ OF_FRAMES = {
     "tree_sums": ((BY,), VALUES | NOISY),
     "tree_means": ((BY,), VALUES | {"epsilon": 1.0}),
     "tree_agg": ((BY, {"n": "count"}), KEYS | NOISY),
+    "tree_units": ((BY,), KEYS | NOISY | PEOPLE),
     **{name: (("v", *arguments), options) for name, (arguments, options) in OF_COLUMNS.items()},
 }
 OF_CELLS = {"tree_counts": ((BY,), NOISY), "tree_sums": ((BY,), BOUNDS | NOISY)}
@@ -143,6 +145,7 @@ FUNCTIONS = {
     "ImplicitPlan.release": partial(dpt.plan(PREFIXES, **LARGE).release, NUMBERS),
     "ImplicitMultiplicativePlan.release": partial(dpt.plan(PREFIXES, **FACTOR).release, NUMBERS),
     "MultiplicativePlan.release": factors,
+    "UnitPlan.release": partial(RECORDS.dp.plan_units(BY, **KEYS, **NOISY, **PEOPLE).release, RECORDS),
     "SparseVector": answers,
     "TruncatedLaplace.release": partial(dpt.TruncatedLaplace(1e-5, 1e-6).release, [1, 2]),
 }

@@ -40,6 +40,11 @@ def sums(columns="cost", by="Day", domain=DAYS, **options):
     )
 
 
+def units(**options):
+    return FRAME.dp.tree_units(["Region", "Day"], domain=PLACES, **{"epsilon": 1.0, **PEOPLE, **options})
+
+
+PEOPLE = {"privacy_unit": "person", "max_nodes": 2}
 EACH_ROW = {"privacy_unit": dpt.ROWS}
 RENAMED = COUNTS.rename(columns={"Day": "day"})
 MISTAKES = {
@@ -77,6 +82,68 @@ MISTAKES = {
         ),
         "`mechanism` cannot be 'truncated_laplace' with a rho",
         "pass an epsilon in place of the rho",
+    ),
+    # distinct units
+    "units without a bound": (
+        lambda: FRAME.dp.tree_units("Day", domain=DAYS, epsilon=1.0, privacy_unit="person"),
+        "`max_nodes` must be given: it bounds the number of nodes of a level",
+        r'for example max_nodes=4, or max_nodes={"region": 1, "clinic": 4}',
+    ),
+    "units with a bound on rows": (
+        lambda: units(max_contributions=2),
+        "`max_contributions` is not an argument of tree_units",
+        "max_nodes bounds",
+    ),
+    "units with a bound on rows in a node": (
+        lambda: dpt.plan_units(DOMAIN, epsilon=1.0, max_nodes=2, privacy_unit="person", max_per_leaf=1),
+        "`max_per_leaf` is not an argument of plan_units",
+        "max_nodes bounds",
+    ),
+    "units that are rows": (
+        lambda: units(privacy_unit=dpt.ROWS),
+        "`privacy_unit` must name the column whose distinct values are counted",
+        "Rows that are units of their own are counted by tree_counts",
+    ),
+    "units that are not stated": (
+        lambda: units(privacy_unit=None),
+        "`privacy_unit` must name the column",
+        'privacy_unit="person_id"',
+    ),
+    "a bound of a level in another case": (
+        lambda: units(max_nodes={"region": 1, "Day": 2}),
+        r"`max_nodes` names unknown levels: \['region'\]",
+        "did you mean 'Region'? the levels are",
+    ),
+    "a bound of the first level alone": (
+        lambda: units(max_nodes={"Region": 1}),
+        "`max_nodes` must bound the deepest level, 'Day'",
+        "for example max_nodes=4",
+    ),
+    "bounds that fall": (
+        lambda: units(max_nodes={"Region": 2, "Day": 1}),
+        "`max_nodes` allows a unit more nodes of 'Region', 2, than of 'Day', 1",
+        "raise the latter",
+    ),
+    "half a node": (lambda: units(max_nodes=1.5), "`max_nodes` must be a whole number", "max_nodes=4"),
+    "known regions of units": (
+        lambda: units(known={"Region": pd.Series({"N": 5})}),
+        "`known` must be the total alone, where distinct units are counted",
+        "state that of 'total' alone: a unit may be in several of the others",
+    ),
+    "units alone among aggregations": (
+        lambda: FRAME.dp.tree_agg("Day", {"n": "units"}, domain=DAYS, epsilon=1.0, **PEOPLE),
+        "`aggregations` counts distinct units alone",
+        "use tree_units, or add the number of their rows",
+    ),
+    "distinct values of a column": (
+        lambda: FRAME.dp.tree_agg("Day", {"n": "nunique"}, domain=DAYS, epsilon=1.0, **PEOPLE),
+        "`aggregations` has an invalid entry, 'n': 'nunique'",
+        '"count", "units", "count_per_unit"',
+    ),
+    "counts of nodes that hold records": (
+        lambda: dpt.plan_units(DOMAIN, epsilon=1.0, **PEOPLE).release(np.array([1, 2, 3, 4])),
+        "`data` holds counts, which do not say in how many nodes each unit is",
+        "release the records, with the column of the privacy unit",
     ),
     # what functions take
     "a misspelled option": (

@@ -66,6 +66,8 @@ PLACES = FRAME[BY]
 DOMAIN = dpt.Domain.from_frame(PLACES, by=BY)
 TREE = dpt.Tree.from_branching([2, 2])
 PLAN = dpt.plan(DOMAIN, epsilon=1.0)
+PERSON = {"privacy_unit": "person", "max_nodes": {"state": 1, "city": 2}}
+PEOPLE = dpt.plan_units(DOMAIN, epsilon=1.0, **PERSON)
 FACTOR = dpt.plan(DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5))
 TRUTH = FRAME.groupby(BY, as_index=False).size().rename(columns={"size": "count"})
 RELEASED = PLAN.release(FRAME, rng=np.random.default_rng(0))
@@ -100,6 +102,12 @@ CALLS = {
     "tree_sums": (dpt.tree_sums, SUMS),
     "tree_means": (dpt.tree_means, SUMS),
     "tree_agg": (dpt.tree_agg, {**TABLE, "aggregations": ASKED}),
+    "tree_agg of units": (
+        dpt.tree_agg,
+        {**TABLE, "aggregations": {"n": "count", "people": "units"}, **PERSON, "max_contributions": 2},
+    ),
+    "tree_units": (dpt.tree_units, {**TABLE, **PERSON}),
+    "plan_units": (dpt.plan_units, {"domain": DOMAIN, "epsilon": 1.0, **PERSON}),
     "sum": (dpt.sum, {"column": "age", "bounds": (0, 9)}),
     "mean": (dpt.mean, {"column": "age", "bounds": (0, 9), "granularity": 0.5}),
     "plan_agg": (dpt.plan_agg, {"domain": DOMAIN, "aggregations": ASKED, "epsilon": 1.0}),
@@ -153,6 +161,8 @@ CALLS = {
     "Plan.plot": (PLAN.plot, {}),
     "Plan.from_dict": (dpt.Plan.from_dict, {"data": PLAN.to_dict(), "domain": DOMAIN}),
     "JointPlan.release": (dpt.plan_agg(DOMAIN, ASKED, epsilon=1.0).release, {"data": FRAME}),
+    "UnitPlan.release": (PEOPLE.release, {"data": FRAME}),
+    "UnitPlan.compare": (PEOPLE.compare, {"max_nodes": [1, 2]}),
     "MultiplicativePlan.release": (FACTOR.release, {"data": FRAME}),
     "MultiplicativePlan.error_bound": (FACTOR.error_bound, {"counts": 5}),
     "ImplicitPlan.release": (LARGE.release, {"data": FRAME}),
@@ -237,7 +247,7 @@ ODD = {"lazy", "unprintable"}
 """A list to Python, until it is iterated; and what raises by itself where a column is named."""
 SIBLINGS = {
     "tree_sums", "tree_means", "plan_sums", "plan_means", "plan of sums", "cdf", "histogram", "quantiles",
-    "range_counts", "histogram by groups", "arrays.tree_sums", "several.tree_sums",
+    "range_counts", "histogram by groups", "tree_agg of units", "arrays.tree_sums", "several.tree_sums",
 }  # fmt: skip
 """Functions whose arguments go the way of those of `tree_counts`, `tree_agg` or `release_distribution`."""
 

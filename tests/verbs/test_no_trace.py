@@ -18,6 +18,7 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms import truncated
 from pandas_dptree.mechanisms.private_levels import gaussian_thresholds
+from tests.helpers_cases import each
 from tests.helpers_random import rng
 from tests.strategies import objects
 
@@ -256,6 +257,25 @@ def test_no_key_of_another_library_leaves_a_trace(library, tmp_path):
     frame = LIBRARIES[library](records(TEXT, ["apple", "pear"], TEXTS["object"]))
     table, found, _ = places_of([TEXT], planned(mechanism, True), frame, tmp_path)
     assert found == set() and sorted(table["p"].dropna().unique()) == ["apple", "pear"]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@each("kind", ["text", "number"])
+def test_no_unit_that_is_counted_and_no_key_outside_leaves_a_trace(beside, kind, tmp_path):
+    """Of counts of distinct units, alone and beside those of their rows."""
+    secret, keys, columns = KINDS[kind]
+    frame = records(secret, keys, next(iter(columns.values())))
+    public = frame.loc[frame["p"].isin(keys) & frame["q"].isin(keys), ["p", "q"]].drop_duplicates()
+    domain = dpt.Domain.from_frame(public, by=["p", "q"])
+    options = {"epsilon": 2.0, "privacy_unit": "unit", "max_nodes": 1, "keep": ["measurements", "linear"]}
+    if beside:
+        asked = {"rows": "count", "people": "units", "each": "count_per_unit"}
+        plan = dpt.plan_agg(domain, asked, **options, max_contributions=2)
+    else:
+        plan = dpt.plan_units(domain, **options)
+    frame.loc[3, "unit"] = UNIT  # one that is counted
+    table, found, _ = places_of([secret, UNIT, OUTSIDE], plan, frame, tmp_path)
+    assert found == set() and len(table["p"].dropna().unique()) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -230,6 +230,20 @@ def cases() -> dict[str, Case]:
         found[f"units of {most}, distribution"] = Case(
             binned, {"g": group, "v": amount, "u": (UNITS, OF_UNITS)}, {"count": float(most)}
         )
+        # a mapping has leaves of which a unit may be in several, below one node or below two
+        nested = dpt.derived_domain([dpt.mapping(table, ["g", "v"])])
+        counted: dict[str, Any] = {**none, "keep": ["measurements"], "privacy_unit": "u", "max_nodes": most}
+        found[f"units in {most} nodes"] = Case(
+            dpt.plan_units(nested, **counted),
+            {"v": text, "u": (UNITS, OF_UNITS)},
+            {"measurement": float(most)},
+        )
+        beside = dpt.plan_agg(nested, {"n": "count", "people": "units"}, **counted, max_contributions=3)
+        found[f"units in {most} nodes, and their rows"] = Case(
+            beside,
+            {"v": text, "u": (UNITS, OF_UNITS)},
+            {"n_measurement": 3.0, "people_measurement": float(most)},
+        )
     return found
 
 

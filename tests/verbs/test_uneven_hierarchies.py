@@ -193,6 +193,27 @@ def test_a_level_is_indexed_as_groupby_indexes_it(world: str) -> None:
             pd.testing.assert_index_equal(released.index, sizes.index, exact="equiv")
 
 
+@of_each_world(ALL_WORLDS)
+def test_units_are_counted_once_in_each_node(world: str) -> None:
+    """Every second unit has two rows, so that some are in two nodes; one bound or another leaves none out."""
+    keys = ALL_WORLDS[world]
+    names = ["total", *keys]
+    rows = pd.concat([keys, keys.iloc[::-2]], ignore_index=True)
+    rows["who?"] = [*range(len(keys)), *range(0, len(rows) - len(keys))]
+    people: dict[Hashable, dict[Path, set[int]]] = {name: {} for name in names}
+    for who, path in zip(rows["who?"], zip(*(labels(rows[key]) for key in keys), strict=True), strict=True):
+        ends = path.index(None) if None in path else len(path)
+        for depth in range(ends + 1):
+            people[names[depth]].setdefault(path[:depth], set()).add(who)
+    options = {"privacy_unit": "who?", "max_nodes": 2, "epsilon": EXACT, **SIMPLE}
+    table = dpt.tree_units(rows, list(keys), domain=keys, **options)
+    for depth, name in enumerate(names):
+        level = table[table["level"] == name]
+        paths = zip(*(labels(level[key]) for key in names[1 : depth + 1]), strict=True) if depth else [()]
+        found = dict(zip(paths, level["count"].tolist(), strict=True))
+        assert found == {path: len(whom) for path, whom in people[name].items()}
+
+
 ODD = [
     None, "nowhere", 10**40, -1, 0.5, np.nan, True, (1, (2,)), b"z", pd.NaT, [1], {}, "\ud800", 1j,
     Decimal("sNaN"), 1,

@@ -36,6 +36,9 @@ PLANNERS = {
     "tree_means": lambda **loss: dpt.tree_means(
         records(), "state", columns="cost", bounds=(0, 500), granularity=1, domain=STATES, **seeded(), **loss
     ),
+    "tree_units": lambda **loss: dpt.tree_units(
+        records(), "state", domain=STATES, privacy_unit="person", max_nodes=1, **seeded(), **loss
+    ),
     "plan_distribution": lambda **loss: dpt.plan_distribution("cost", bounds=(0, 9), bins=3, **loss),
     "quantiles": lambda **loss: dpt.quantiles(records(), "cost", 0.5, bounds=(0, 500), **seeded(), **loss),
     "arrays.plan": lambda **loss: arrays.plan(CELLS, "city", **loss),
