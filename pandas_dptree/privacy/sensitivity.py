@@ -59,8 +59,8 @@ class TreeSensitivity:
     Each pattern has one `Sensitivity` per level, and any two neighbouring data sets keep to one of the
     patterns on all levels at once, or, if `between`, lie between two consecutive ones: what they cost is then
     at most what one of the two costs, wherever the cost is a sum of convex functions of the moves of single
-    nodes. If they lie anywhere in the `hull` of all patterns, they cost at most what one of these costs; they
-    need not keep to any two of them, but no level moves further by itself than in one of them.
+    nodes. If they lie anywhere in the `hull` of all patterns, such a cost is at most what one of all patterns
+    costs, and each level by itself moves at most as far as in the one that moves it furthest.
     """
 
     patterns: tuple[tuple[Sensitivity, ...], ...]
