@@ -17,6 +17,7 @@ __all__ = [
     "Aggregate",
     "aggregates_of",
     "capped_in_words",
+    "counts_units_alone",
     "distinct_in_words",
     "hidden_in_words",
     "is_repeatable",
@@ -90,12 +91,17 @@ def _unit(provenance: Mapping[str, Any], texts: Texts) -> str:
     if "privacy_unit" not in provenance:
         return texts["unit.unknown"]
     unit, most = provenance["privacy_unit"], provenance.get("max_contributions")
-    if {*aggregates_of(provenance).values()} == {"units"}:
+    if counts_units_alone(provenance):
         return texts.fill("unit.distinct", unit=isolated(unit))
     if unit is not None:
         key = "unit.column.unknown" if most is None else "unit.column"
         return texts.fill(key, unit=isolated(unit), n=most)
     return texts["unit.rows"] if most == 1 else texts.fill("unit.users", n=most)
+
+
+def counts_units_alone(provenance: Mapping[str, Any]) -> bool:
+    """Whether all columns of a table count distinct units, so that nothing depends on the rows of each."""
+    return {*aggregates_of(provenance).values()} == {"units"}
 
 
 def undercount(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> str:

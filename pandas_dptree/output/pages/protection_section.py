@@ -9,7 +9,7 @@ from typing import Any, Final
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.setting import Section, Setting, scrolled
 from pandas_dptree.output.pages.texts import Texts, isolated
-from pandas_dptree.output.protection import is_repeatable, stated_loss, statement
+from pandas_dptree.output.protection import counts_units_alone, is_repeatable, stated_loss, statement
 from pandas_dptree.output.table_digest import Keeper, stated_digest
 
 __all__ = ["account_of", "losses_in_short", "protected", "protection_section"]
@@ -56,6 +56,8 @@ def protected(provenance: Mapping[str, Any], texts: Texts) -> str:
     if "privacy_unit" not in provenance:
         return texts["fact.protected.unknown"]
     unit, most = provenance["privacy_unit"], provenance.get("max_contributions")
+    if counts_units_alone(provenance):
+        return texts.fill("fact.protected.distinct", unit=isolated(unit))
     if unit is not None:
         return texts.fill("fact.protected.unit", unit=isolated(unit), n=most)
     return texts["fact.protected.rows"] if most == 1 else texts.fill("fact.protected.users", n=most)

@@ -91,6 +91,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "fact.protected": "Protected",
     "fact.protected.unit": "each {unit}, with at most {n} rows",
     "fact.protected.unit.one": "each {unit}, with one row",
+    "fact.protected.distinct": "each {unit}, with all rows",
     "fact.protected.rows": "each single record",
     "fact.protected.users": "everyone with at most {n} records",
     "fact.protected.unknown": "unknown",
