@@ -17,6 +17,7 @@ from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.means import blank_below, mean_error
 from pandas_dptree.plans.measurement import Measurement
+from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.programmes.keeping import shelf_of, taken
 from pandas_dptree.programmes.problems import Problem
 from pandas_dptree.programmes.programme import Checked, Source, Table
@@ -121,6 +122,8 @@ def _errors(table: Table) -> Iterator[str]:
     if isinstance(plan, Measurement):
         gap = "" if plan.gap is None else f" Gap to the best possible: {plan.gap:.4f}."
         yield f"standard error: {_by_level(plan)}.{gap}"
+        if isinstance(plan, UnitPlan):
+            yield f"{_counted_once(plan)}; max_contributions, which bounds rows, has no part in it."
     elif isinstance(plan, JointPlan):
         yield from _errors_of_several(plan, counts=table.verb != "means")
     elif isinstance(plan, DistributionPlan):
@@ -144,6 +147,8 @@ def _errors_of_several(plan: JointPlan, *, counts: bool) -> Iterator[str]:
     for name, part in plan.plans.items():
         if name not in means and name in plan._asked and (counts or part.quantity.column is not None):
             yield f"standard error of {name}: {_by_level(part)}."
+    if plan.units is not None:
+        yield f"{_counted_once(plan.units)}."
     if means:
         count = next(part for part in plan.plans.values() if part.statistic == "count")
         errors = ", ".join(f"{name} {_short(mean_error(part, _ROWS))}" for name, part in means.items())
@@ -152,6 +157,11 @@ def _errors_of_several(plan: JointPlan, *, counts: bool) -> Iterator[str]:
             f"standard error in {_one(plan.level_names[-1])} with {_ROWS} rows: {errors}. Means of fewer "
             f"than about {math.ceil(least):,} rows are left blank."
         )
+
+
+def _counted_once(plan: UnitPlan) -> str:
+    """Say how often a unit is counted."""
+    return f"counts each {plan.privacy_unit} once in a node, {plan._rows_in_words}"
 
 
 def _one(level: Hashable) -> str:
@@ -183,13 +193,16 @@ def _together(checked: Checked) -> str:
     is_all = all(math.isclose(float(part), limit, rel_tol=1e-9) for part, limit in pairs)
     share = "exactly the budget" if is_all else f"of a budget of {budget.in_words}"
     with_delta = f" and delta {float(delta):.6g}" if delta else ""
-    units = "; ".join(dict.fromkeys(map(_protects, checked.sources.values())))
+    units = "; ".join(dict.fromkeys(_protects(each, checked) for each in checked.sources.values()))
     return f"Together {name} {float(spent):.6g}{with_delta} ({share}), protecting {units}."
 
 
-def _protects(source: Source) -> str:
+def _protects(source: Source, checked: Checked) -> str:
     if source.privacy_unit is None:
         return f"each row, {source.neighbors}"
+    own = [table.plan for table in checked.tables.values() if table.source == source.name]
+    if own and all(isinstance(plan, UnitPlan) for plan in own):
+        return f"each {source.privacy_unit}, {source.neighbors}"
     most = source.max_contributions or 1
     return f"each {source.privacy_unit} with at most {most} row{'s' * (most > 1)}, {source.neighbors}"
 
@@ -286,14 +299,15 @@ def _class_notes(checked: Checked) -> Iterator[Problem]:
     """Say how large the nodes of the finest level must be to be reliable."""
     for table in checked.tables.values():
         plan = table.plan
-        if not isinstance(plan, Measurement) or table.verb != "counts" or len(plan.level_names) < 2:
+        counted = {"counts": "rows", "units": "units"}.get(table.verb)
+        if not isinstance(plan, Measurement) or counted is None or len(plan.level_names) < 2:
             continue
         error, level = float(plan.std_errors[-1]), plan.level_names[-1]
         least = {name: math.ceil(error / most) for name, most in _CLASSES.items()}
         coarser = f'down_to = "{plan.level_names[-2]}", or ' if len(plan.level_names) > 2 else ""
         yield Problem(
             (), table.line,
-            f"at a standard error of {error:.3g}, {_one(level)} needs {least['E']:,} rows to be of class E "
-            f"or better and {least['A']:,} to be of class A.",
+            f"at a standard error of {error:.3g}, {_one(level)} needs {least['E']:,} {counted} to be of "
+            f"class E or better and {least['A']:,} to be of class A.",
             f"{coarser}a larger share.",
         )  # fmt: skip

@@ -111,6 +111,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "a text": (str,),
     "true or false": (bool,),
     "a whole number": (int,),
+    "a whole number or a table": (int, dict),
     "a number": (int, float),
     "a table": (dict,),
     "a list": (list,),
@@ -213,6 +214,7 @@ EXAMPLES: Final = {
     "by": 'for example by = ["region", "district"].',
     "columns": "for example columns = { cost = { bounds = [0, 500] } }.",
     "files": 'for example files = "visits/*.parquet".',
+    "max_nodes": "for example max_nodes = 4, or max_nodes = { region = 1, clinic = 4 }.",
     "share": "for example share = 0.5.",
     "write": 'for example write = ["parquet", "html"].',
 }

@@ -147,7 +147,7 @@ class Table:
     ----------
     name : str
         Its name in the programme, the ledger, the names of files, and on the page.
-    verb : {"counts", "sums", "means", "agg", "distribution"}
+    verb : {"counts", "units", "sums", "means", "agg", "distribution"}
     source : str
         The name of its source.
     hierarchy : tuple of str

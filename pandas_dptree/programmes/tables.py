@@ -17,15 +17,23 @@ from pandas_dptree.ingest.files.public_tables import read_known
 from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.planning.targets import within
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.options import DISTRIBUTION, JOINT, LOSS, PLAN, SUMS, UNIT
+from pandas_dptree.plans.options import (
+    AGGREGATIONS,
+    DISTRIBUTION,
+    JOINT,
+    LOSS,
+    PLAN,
+    SUMS,
+    UNIT,
+    UNIT_PLAN,
+)
 from pandas_dptree.privacy.loss import PrivacyLoss, float_within
+from pandas_dptree.privacy.unit import ROWS
 from pandas_dptree.programmes.hierarchies import Levels, nested
-from pandas_dptree.programmes.problems import EXAMPLES, Problem, Problems, Section
+from pandas_dptree.programmes.measured import check_max_nodes, counts_units, values_of
+from pandas_dptree.programmes.problems import Problem, Problems, Section
 from pandas_dptree.programmes.programme import Hierarchy, Table
 from pandas_dptree.verbs import plans
-from pandas_dptree.verbs.aggregations import Aggregation
-from pandas_dptree.verbs.aggregations import mean as mean_of
-from pandas_dptree.verbs.aggregations import sum as sum_of
 
 __all__ = ["Sketch", "check_shares", "loss_of", "planned", "sketch_of", "spent_by", "typed"]
 
@@ -33,15 +41,16 @@ _OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     verb: tuple(name for name in options if name not in (*LOSS, *UNIT))
     for verb, options in (
         ("counts", PLAN),
+        ("units", UNIT_PLAN),
         ("sums", SUMS),
         ("means", JOINT),
-        ("agg", JOINT),
+        ("agg", AGGREGATIONS),
         ("distribution", DISTRIBUTION),
     )
 }
 """The options of each verb; the budget states the loss, and the source whom to protect."""
 
-_BY_LEVEL: Final = ("split", "level_weights", "target", "max_per_node")
+_BY_LEVEL: Final = ("split", "level_weights", "target", "max_per_node", "max_nodes")
 
 _EXPLAINED: Final = {
     **{key: ("belongs to the budget, not to a table.", "give the table a share of it.") for key in LOSS},
@@ -63,6 +72,11 @@ class Sketch:
     options: Mapping[str, Any]
     values: Mapping[str, Any]
     share: Fraction | None
+
+    @property
+    def counts_units(self) -> bool:
+        """Whether the table has the number of distinct units."""
+        return counts_units(self.verb, self.values)
 
     @property
     def needs_delta(self) -> bool:
@@ -115,7 +129,8 @@ def sketch_of(
         )
         return None
     hierarchy = _hierarchy(section, levels, needed=verb != "distribution")
-    values = _values(section, verb)
+    values = values_of(section, verb)
+    check_max_nodes(section, verb, values)
     options = section.rest(_OPTIONS[verb])
     parts = _parts(section)
     aliases = {alias: full for part in parts for alias, full in _aliases(levels.get(part))}
@@ -187,64 +202,6 @@ def _hierarchy(section: Section, levels: Mapping[str, Levels | None], *, needed:
     with section.problems.catching(section.path, {"by": "by", "down_to": "down_to"}):
         return nested(found, everything.index(last) + 1, implicit=isinstance(given, str))
     return None
-
-
-def _values(section: Section, verb: str) -> dict[str, Any]:
-    """Return what a verb measures: columns and their bounds."""
-    if verb in ("sums", "means"):
-        found: dict[str, Any] = {"columns": [], "bounds": {}, "granularity": {}}
-        if section.need("columns", "a table", EXAMPLES["columns"]) == {}:
-            section.add(None, "lacks columns.", EXAMPLES["columns"])
-        for column, each in section.sections("columns"):
-            found["columns"].append(column)
-            found["bounds"][column] = each.need("bounds", "a list", "for example bounds = [0, 500].")
-            found["granularity"][column] = each.take("granularity", "a number")
-            each.finish()
-        return found
-    if verb == "agg":
-        return _aggregations(section)
-    if verb == "distribution":
-        return {
-            "column": section.need("column", "a text", 'for example column = "cost".'),
-            "bins": section.rest(["bins"]).get("bins"),
-            "bounds": section.take("bounds", "a list"),
-        }
-    return {}
-
-
-def _aggregations(section: Section) -> dict[str, Any]:
-    """Return the columns that are read, and what is released of them by the names of columns of the table."""
-    made: dict[str, Any] = {}
-    for name, given in section.take("columns", "a table", {}).items():
-        made[name] = given if given == "count" else _sum_or_mean(section, name, given)
-    if not section.entries.get("columns"):
-        section.add(None, "lacks columns.", f"for example columns = {{ average = {_AGGREGATION} }}.")
-    read = [each.quantity.column for each in made.values() if isinstance(each, Aggregation)]
-    return {"columns": list(dict.fromkeys(read)), "aggregations": made}
-
-
-def _sum_or_mean(section: Section, name: str, given: Any) -> Aggregation | None:
-    """Read ``{ mean = "cost", bounds = [0, 500] }``; note what is wrong, and then return None."""
-    path = (*section.path, "columns", name)
-    kinds = [each for each in _AGGREGATIONS if isinstance(given, dict) and each in given]
-    if len(kinds) != 1:
-        fact = 'must be "count", or a table with sum or mean, one of them.'
-        section.problems.add(path, fact, f"for example {_AGGREGATION}.")
-        return None
-    each = Section(section.problems, path, given)
-    column = each.take(kinds[0], "a text")
-    bounds = each.need("bounds", "a list", "for example bounds = [0, 500].")
-    granularity = each.take("granularity", "a number")
-    each.finish()
-    if column is None or bounds is None:
-        return None
-    with section.problems.catching(path, {"bounds": "bounds", "granularity": "granularity"}):
-        return _AGGREGATIONS[kinds[0]](column, bounds=bounds, granularity=granularity)
-    return None
-
-
-_AGGREGATIONS: Final = {"sum": sum_of, "mean": mean_of}
-_AGGREGATION: Final = '{ mean = "cost", bounds = [0, 500] }'
 
 
 def _read_options(options: dict[str, Any], names: Sequence[str], folder: Path) -> None:
@@ -340,7 +297,16 @@ def planned(
 ) -> Table | None:
     """Plan a table; note what is wrong, and then return None. Warnings are added to the `notes`."""
     section = sketch.section
+    if sketch.counts_units and unit["privacy_unit"] is ROWS:
+        section.add(
+            None,
+            f"counts distinct units, and each row of the source {sketch.source} is one.",
+            f'count the rows by verb = "counts", or state privacy_unit in [sources.{sketch.source}].',
+        )
+        return None
     options = {**sketch.options, **unit}
+    if sketch.verb == "units":  # whose rows are not counted
+        options.pop("max_contributions", None)
     if loss is not None:
         options |= loss.to_dict()
     elif "target" not in options:
@@ -381,6 +347,8 @@ def _plan(sketch: Sketch, options: Mapping[str, Any]) -> Plan[Any]:
         return plan(domain, private_keys=private, **options)
     if sketch.verb == "distribution":
         return plans.plan_distribution(values.pop("column"), domain=domain, **values, **options)
+    if sketch.verb == "units":
+        return plans.plan_units(domain, **options)
     if sketch.verb == "agg":
         return plans.plan_agg(domain, values["aggregations"], **options)
     if not any(values["granularity"].values()):

@@ -8,6 +8,7 @@ import pandas_dptree as dpt
 REGIONS = pd.DataFrame({"region": ["N", "S", "W"], "closed": [False, False, True]})
 PRODUCTS = pd.DataFrame({"category": ["c", "c"], "product": ["p", "q"]})
 UNIT = {"privacy_unit": "u", "max_contributions": 2, "epsilon": 2.0, "delta": 1e-6}
+PERSON = {name: value for name, value in UNIT.items() if name != "max_contributions"}
 MARCH = {"start": "2025-03-01", "end": "2025-03-31"}
 HIERARCHIES = {
     "place": {"by": "region", "domain": "regions.csv", "structural_zeros": "closed"},
@@ -81,6 +82,24 @@ CASES = {
             place(),
             {"visits": "count", "spent": dpt.sum("cost", bounds=[0, 100]),
              "mean_age": dpt.mean("age", bounds=[0, 120], granularity=0.5)}, **UNIT,
+        ),
+    ),
+    "units": (
+        {"verb": "units", "by": "place", "max_nodes": 2, "known": "known.csv", "confidence": 0.9},
+        lambda: dpt.plan_units(place(), max_nodes=2, known={"total": 30}, confidence=0.9, **PERSON),
+    ),
+    "units of days": (
+        {"verb": "units", "by": "when", "max_nodes": {"month": 1, "day": 3}, "mechanism": "laplace"},
+        lambda: dpt.plan_units(
+            dpt.derived_domain([dpt.calendar("date", ["month", "day"], **MARCH)]),
+            max_nodes={"date_month": 1, "date_day": 3}, mechanism="laplace", **PERSON,
+        ),
+    ),
+    "units beside rows": (
+        {"verb": "agg", "by": "place", "max_nodes": {"region": 2}, "columns": {
+            "visits": "count", "visitors": "units", "each": "count_per_unit"}},
+        lambda: dpt.plan_agg(
+            place(), {"visits": "count", "visitors": "units", "each": "count_per_unit"}, max_nodes=2, **UNIT
         ),
     ),
     "private": (
@@ -188,3 +207,54 @@ def test_a_delta_beside_a_rho_is_for_tables_whose_rows_the_records_decide(folder
     )
     assert [float(rho) for rho, _ in losses.values()] == pytest.approx([0.1] * 3)
     assert "Together rho 0.3 and delta 2e-06 (of a budget of" in programme.describe()
+
+
+def people(folder, **source):
+    """A programme of counts of distinct people, alone and beside their rows."""
+    visits = pd.DataFrame({"u": [1, 1, 2, 2, 3], "region": list("NSNNS"), "product": list("pqppq")})
+    visits.to_csv(folder / "visits.csv", index=False)
+    domain = [["N", "p"], ["N", "q"], ["S", "q"]]
+    document = {
+        "format": "dptree 1",
+        "sources": {"r": {"files": "visits.csv", **source}},
+        "hierarchies": {"place": {"by": ["region", "product"], "domain": domain}},
+        "budget": {"epsilon": 1e4},
+        "tables": {
+            "people": {"verb": "units", "by": "place", "max_nodes": {"region": 1, "product": 2}},
+            "both": {
+                "verb": "agg", "by": "place", "max_nodes": 2,
+                "columns": {"visits": "count", "visitors": "units", "each": "count_per_unit"},
+            },
+        },
+        "outputs": {"folder": "out", "write": ["csv"]},
+    }  # fmt: skip
+    return dpt.Programme.from_dict(document, folder=folder)
+
+
+@pytest.mark.filterwarnings("ignore::pandas_dptree.DPTreeWarning")
+def test_distinct_units_are_described_and_released(tmp_path):
+    programme = people(tmp_path, privacy_unit="u", max_contributions=2)
+    said = programme.describe()
+    assert "distinct u by region, product (6 rows)" in said and "standard error of visitors: total" in said
+    assert (
+        "counts each u once in a node, in up to 1 of region, 2 of product; max_contributions, which bounds "
+        "rows, has no part in it." in said
+    )
+    assert "counts each u once in a node, in up to 2 of region, 2 of product.\n" in said
+    assert "protecting each u with at most 2 rows, add_remove" in said
+    assert " units to be of class E" in said
+    programme.run()
+    alone, both = (pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("people", "both"))
+    assert both["visitors"].tolist() == [3, 2, 2, 2, 0, 2] and both["visits"].tolist() == [5, 3, 2, 3, 0, 2]
+    assert both["each"][0] == pytest.approx(5 / 3, abs=0.1)
+    regions = alone.loc[alone["level"] == "region", "count"]
+    assert alone["count"][0] == 3 == regions.sum()  # the first unit is counted in one of two regions
+
+
+def test_rows_that_are_units_cannot_be_counted_as_units(tmp_path):
+    with pytest.raises(dpt.ProgrammeError) as caught:
+        people(tmp_path, each_row=True).check()
+    found = [(".".join(each.path), each.fact, each.hint) for each in caught.value.problems]
+    fact = "counts distinct units, and each row of the source r is one."
+    hint = 'count the rows by verb = "counts", or state privacy_unit in [sources.r].'
+    assert found == [("tables.people", fact, hint), ("tables.both", fact, hint)]
