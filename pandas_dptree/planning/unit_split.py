@@ -50,6 +50,9 @@ __all__ = ["no_excess", "unit_level_variances", "unit_model", "unit_shares"]
 
 Mask = npt.NDArray[np.bool_]
 
+_LEAST_WEIGHT = 0.01  # of a level that has none, beside the least of all others
+"""Its counts follow from no other level, and estimates keep those below within what it holds."""
+
 _LEAST_SHARE = 1e-3  # of a level whose error has no weight, but which has to be estimated
 _START = 1e-2  # of the largest share: where excesses that are not free start
 _NEGLIGIBLE = 1e-6  # smaller shares are set to 0 where others replace them
@@ -81,8 +84,8 @@ def unit_shares(
     >>> from pandas_dptree.mechanisms.additive import Gaussian
     >>> tree, loss = Tree.from_branching([6, 38]), PrivacyLoss(rho=0.1)
     >>> shares = unit_shares(tree, [1, 4, 4], noise=Gaussian(), loss=loss, neighbors="add_remove")
-    >>> shares.round(3).tolist()
-    [0.155, 0.304, 0.311, 0.0, 0.229]
+    >>> shares.round(2).tolist()
+    [0.16, 0.3, 0.31, 0.0, 0.23]
     """
     levels = slice(tree.depth + 1)
     alone = unit_sensitivity(max_nodes, neighbors=neighbors, excess=[False] * tree.depth)
@@ -90,10 +93,12 @@ def unit_shares(
     additive = bool(no_excess(tree, max_nodes).all())
     if isinstance(split, str) and split == "optimal" and least_squares and not additive:
         sizes = [tree.n_listed(level) for level in range(tree.depth + 1)]
-        weights = tuple(cost_weights(sizes, objective, level_weights).tolist())
+        weights = cost_weights(sizes, objective, level_weights)
+        weights = np.where(weights > 0, weights, _LEAST_WEIGHT * weights[weights > 0].min())
         flags = None if known is None else tuple(level.tobytes() for level in known)
         worst = objective == "worst"
-        return _best(tree, tuple(max_nodes), flags, noise, loss, neighbors, weights, worst).copy()
+        weighed = tuple(weights.tolist())
+        return _best(tree, tuple(max_nodes), flags, noise, loss, neighbors, weighed, worst).copy()
     if isinstance(split, str) and split == "geometric" and not additive:
         costs, nodes = noise.level_costs(loss, alone)[levels], np.asarray(tree.level_sizes, dtype=np.float64)
         shares = _shares_alone(nodes * measured, costs, noise.variance_power(loss))

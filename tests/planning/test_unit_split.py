@@ -369,7 +369,7 @@ def test_levels_without_weight_are_still_estimated(noise, loss, objective, weigh
             level_weights=np.array(weights), objective=objective,
         )  # fmt: skip
         errors[split] = errors_of(tree, max_nodes, noise, loss, shares)
-        assert np.isfinite(errors[split]).all() and (shares[:4] > 0).all()
+        assert np.isfinite(errors[split]).all()
     best, even = (expected_cost(each, costs, objective) for each in errors.values())
     assert best < even
 

@@ -28,6 +28,7 @@ BY = ["region", "district"]
 TREE = dpt.Tree.from_branching([3, 4])
 DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
 UNIT = {"privacy_unit": "person", "max_contributions": 2}
+PEOPLE = {"privacy_unit": "person", "max_nodes": 2}
 EPSILON, DELTA, RHO = {"epsilon": 0.7}, {"epsilon": 0.7, "delta": 1e-6}, {"rho": 0.1}
 COLUMNS = {"n": "count", "cost": dpt.mean("cost", bounds=(-1, 3)), "age": dpt.sum("age", bounds=(0, 90))}
 MULTIPLICATIVE = dpt.Multiplicative(alpha=0.3)
@@ -42,6 +43,9 @@ PLANS = {
     "joint": dpt.plan_agg(DOMAIN, COLUMNS, neighbors="replace", **EPSILON, **UNIT),
     "joint in rho": dpt.plan_agg(DOMAIN, COLUMNS, **RHO),
     "joint, composed": dpt.plan_agg(DOMAIN, COLUMNS, mechanism="gaussian", **DELTA),
+    "units": dpt.plan_units(DOMAIN, neighbors="replace", **EPSILON, **PEOPLE),
+    "units in rho": dpt.plan_units(DOMAIN, mechanism="laplace", **RHO, **PEOPLE),
+    "units, composed": dpt.plan_units(DOMAIN, mechanism="gaussian", **DELTA, **PEOPLE),
     "distribution": dpt.plan_distribution("age", bounds=(0, 80), bins=16, domain=DOMAIN, **EPSILON),
     "factorization": dpt.plan_distribution(
         "age", bounds=(0, 80), bins=64, domain=DOMAIN, strategy="factorization", **DELTA

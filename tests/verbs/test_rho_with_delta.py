@@ -67,11 +67,14 @@ def test_all_functions_are_found():
 def test_every_function_refuses_both(name):
     function = TAKE_BOTH[name]
     options = [{}, {"mechanism": "laplace"}, {"mechanism": "gaussian"}]
+    units = (
+        {"privacy_unit": "u", "max_nodes": 2} if takes("max_nodes", of=function) and "units" in name else {}
+    )
     options += [{"split": "uniform", "mechanism": "gaussian"}] if takes("split", of=function) else []
     options += [{"alpha": 0.1}] if takes("alpha", of=function) else []
     options += [{"target": {"total": 9.0}}] if takes("target", of=function) else []
     for more in options:
-        error = refused(function, **BOTH, **more)
+        error = refused(function, **BOTH, **units, **more)
         assert str(error).startswith("`delta` cannot be given together with `rho`.")
         assert error.argument == "delta"
         assert error.hint.startswith("leave `delta` out: a rho needs none. For an epsilon, dpt.plan(")
