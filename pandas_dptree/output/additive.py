@@ -23,13 +23,13 @@ def adds_up(provenance: Mapping[str, Any], column: Hashable) -> bool:
 
 
 def require_additive(
-    provenance: Mapping[str, Any], column: Hashable, what: str, *, argument: str = "released"
+    provenance: Mapping[str, Any], column: Hashable, what: str, *, hint: str, argument: str = "released"
 ) -> None:
-    """Refuse a column of distinct units for what needs numbers that add up."""
+    """Refuse a column of distinct units for `what` needs numbers that add up."""
     if not adds_up(provenance, column):
         raise ArgumentError(
             argument,
             f"counts distinct units, in the column {quote(column)}, and these do not add up: whoever is in "
             f"several nodes is counted in each. There are no {what} of such counts.",
-            hint="release counts of records for that, or count the units of a hierarchy of its own.",
+            hint=hint,
         )

@@ -65,5 +65,6 @@ def _remedies(plan: Measurement) -> str:
     """What makes a table less noisy."""
     column = plan.quantity.column
     changes = [] if column is None else [f"tighter bounds of {quote(column)}"]
-    changes += ["a smaller max_contributions"] if plan.max_contributions > 1 else []
+    bound = "max_nodes" if plan.statistic == "units" else "max_contributions"
+    changes += [f"a smaller {bound}"] if plan.max_contributions > 1 else []
     return f"choose {', '.join([*changes, 'fewer or larger nodes'])} or a larger privacy loss."

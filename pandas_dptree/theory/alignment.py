@@ -14,6 +14,8 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, kind_of_o
 from pandas_dptree.hierarchy.columns import collected, pick_columns
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.values import canonical_codes, located
+from pandas_dptree.output.additive import adds_up
+from pandas_dptree.output.released import provenance_of
 
 __all__ = ["Aligned", "Frames", "aligned"]
 
@@ -104,7 +106,8 @@ def _aligned_tables(tables: Sequence[pd.DataFrame], truth: Any, column: Hashable
                 hint="give one number for each row, or a series or frame with keys.",
             )  # fmt: skip
     else:
-        true = _truth(truth, nodes, paths, column)
+        additive = all(adds_up(provenance_of(table), column) for table in tables)
+        true = _truth(truth, nodes, paths, column, additive=additive)
     listed = first[["level", *nodes.by]].copy()
     listed.attrs = {}  # they describe one release only
     return Aligned(estimates, true, listed)
@@ -130,7 +133,9 @@ def _nodes_of(released: pd.DataFrame, column: Hashable) -> _Nodes:
     return _Nodes(by, [forms for _, forms in encoded], codes, depth)
 
 
-def _truth(truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable) -> FloatArray:
+def _truth(
+    truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable, *, additive: bool
+) -> FloatArray:
     """Find the true number of each node: its own, or the sum over the groups below it."""
     keys, levels, values = _truth_columns(truth, nodes, column)
     numbers = _numbers(values, "truth")
@@ -143,6 +148,11 @@ def _truth(truth: Any, nodes: _Nodes, paths: pd.MultiIndex, column: Hashable) ->
     if levels is None:
         depths = ends
         listed &= ~_continued(codes, ends, nodes)
+        if not additive and (np.ptp(nodes.depth) or _paths(codes, ends).has_duplicates):
+            raise ArgumentError(
+                "truth", "lists groups, and the distinct units of a node are not the sum of those of groups.",
+                hint="count them in each node: pass a table with a level, or an array of one number per row.",
+            )  # fmt: skip
     else:
         depths = _depths(levels, nodes.by)
         compared = np.isin(depths, nodes.depth)

@@ -62,7 +62,7 @@ def alpha_rmse(released: Any, truth: Any, alpha: float = 0.05, *, column: Hashab
 
         - the result of ``frame.groupby(keys, dropna=False).size()`` for all keys of the table (or a frame
           with the keys and the number in a column `column`): it is summed over the levels, and nodes that
-          it does not list have 0;
+          it does not list have 0 (not for counts of distinct units, which do not add up);
         - a table with ``level``, keys and `column`, with one row per node;
         - an array with one number for each row of the (first) table.
     alpha : float

@@ -45,7 +45,8 @@ def test_it_says_what_it_costs_and_whom_it_protects(plan):
 def test_with_a_unit_it_says_that_rows_may_be_missing(plan):
     if plan.privacy_unit is not None:
         assert (
-            "ounts distinct person: each once in every node, in at most 3 of district and 1" in plan.headline
+            "ounts distinct person: each once in every node, in at most 3 of the level district"
+            in plan.headline
         )
         assert ("Counts at most 3 rows of each person: " in plan.headline) == (plan.kind == "joint")
         return

@@ -17,6 +17,7 @@ from pandas_dptree.output.doubtful_tables import Level, empty_values, mostly_noi
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import measured
 from tests.helpers_cases import each
+from tests.helpers_unit_tables import people
 
 REGIONS = range(12)
 BY = ["region", "sex"]
@@ -138,6 +139,11 @@ def test_a_table_that_is_mostly_noise(loss):
 
 
 SUMS = {"column": "cost", "granularity": 1}
+
+
+def test_of_distinct_units_a_smaller_bound_on_their_nodes_is_a_remedy():
+    with pytest.warns(dpt.DPTreeWarning, match=r"mostly noise.*\nHint: choose a smaller max_nodes, fewer or"):
+        people(epsilon=0.01, rng=np.random.default_rng(2))
 
 
 def test_bounds_that_are_too_wide():

@@ -59,8 +59,8 @@ def combine(
     Raises
     ------
     ArgumentError
-        If a path is no node of the table, paths overlap without weights, or the table lacks what is needed:
-        see ``proportions``.
+        If a path is no node of the table, paths overlap without weights, the column counts distinct units, or
+        the table lacks what is needed: see ``proportions``.
 
     Notes
     -----
@@ -89,7 +89,12 @@ def combine(
             hint='for example weights={"Coast": [1, -1]}.',
         )
     estimates = Estimates.of(released, column)
-    require_additive(provenance_of(released), estimates.column, "sums")
+    require_additive(
+        provenance_of(released),
+        estimates.column,
+        "sums",
+        hint='make the areas a level of the records, and count its units: tree_units(["area"], ...).',
+    )
     table = []
     for name, listed in areas.items():
         paths = as_paths(listed, "areas")

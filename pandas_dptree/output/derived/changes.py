@@ -20,6 +20,8 @@ from pandas_dptree.signatures import public
 
 __all__ = ["change_from", "holm"]
 
+_KINDS = {"count": "counts", "sum": "sums", "mean": "means", "units": "counts of distinct units"}
+
 
 @public
 def change_from(
@@ -183,8 +185,8 @@ def _check_comparable(now: Numbers, then: Numbers) -> None:
     if (now.column, now.kind) != (then.column, then.kind):
         raise ArgumentError(
             "column",
-            f"is not the same in both tables: {quote(now.column)} is a {now.kind} in one and "
-            f"{quote(then.column)} a {then.kind} in the other.",
+            f"is not the same in both tables: {quote(now.column)} holds {_KINDS[now.kind]} in one and "
+            f"{quote(then.column)} {_KINDS[then.kind]} in the other.",
             hint="name a column that both have.",
         )
 

@@ -20,8 +20,8 @@ __all__ = ["Numbers"]
 class Numbers:
     """Numbers and the moments of their errors, row by row, in the column's unit.
 
-    `kind` is "count", "sum" or "mean"; `bounds` are the least and the most that a number can be; `steps` are
-    those of the noise in each error, and `unit` that of the shown numbers, 0 for means.
+    `kind` is "count", "units", "sum" or "mean"; `bounds` are the least and the most that a number can be;
+    `steps` are those of the noise in each error, and `unit` that of the shown numbers, 0 for means.
     """
 
     released: Released

@@ -56,7 +56,7 @@ def proportions(
     ------
     ArgumentError
         If the table lacks what is needed: it was changed, has private keys or bounded relative error, or does
-        not show the unbiased estimates.
+        not show the unbiased estimates; or if the column counts distinct units, whose numbers do not add up.
 
     Notes
     -----
@@ -79,7 +79,12 @@ def proportions(
     """
     check_confidence(confidence)
     estimates = Estimates.of(released, column)
-    require_additive(provenance_of(released), estimates.column, "proportions")
+    require_additive(
+        provenance_of(released),
+        estimates.column,
+        "proportions",
+        hint="divide counts of records, which tree_counts releases.",
+    )
     if estimates.quantity.signed:
         raise ArgumentError(
             "column",

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from pandas_dptree.output.additive import adds_up
 from pandas_dptree.output.derived.reliability import CLASSES, KNOWN
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.numbers import MISSING
 from pandas_dptree.output.pages.setting import Section, Setting, note
-from pandas_dptree.output.pages.texts import Texts
+from pandas_dptree.output.pages.texts import Texts, isolated
 from pandas_dptree.output.pages.views import Column, View
 from pandas_dptree.output.released import share_of
 
@@ -23,7 +24,7 @@ def reading_section(page: Setting, views: Sequence[View]) -> Section:
     texts = page.texts
     told = dict.fromkeys(sentence for view in views for sentence in _sentences(view, texts))
     sentences = [element("p", sentence) for sentence in [*_intervals(views, texts), *told]]
-    fixed = [element("p", texts[f"errors.{name}"]) for name in ("only", "sums", "zero")]
+    fixed = [element("p", sentence) for sentence in _fixed(views, texts)]
     graded = any(column.graded for view in views for column in view.columns)
     body = element(
         "div",
@@ -32,6 +33,15 @@ def reading_section(page: Setting, views: Sequence[View]) -> Section:
         class_="pair",
     )
     return Section(texts["errors.title"], body, entry=texts["errors.nav"])
+
+
+def _fixed(views: Sequence[View], texts: Texts) -> list[str]:
+    """Say what holds for all errors, and for the sums of numbers that add up, or of those that do not."""
+    columns = [(view.provenance, column.shown.name) for view in views for column in view.columns]
+    units = [isolated(stated.get("privacy_unit")) for stated, name in columns if not adds_up(stated, name)]
+    distinct = [texts.fill("errors.distinct", unit=unit) for unit in dict.fromkeys(units)]
+    sums = [] if columns and len(units) == len(columns) else [texts["errors.sums"]]
+    return [texts["errors.only"], *distinct, *sums, texts["errors.zero"]]
 
 
 def _intervals(views: Sequence[View], texts: Texts) -> list[str]:

@@ -74,6 +74,7 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "page.made": "Made with pandas_dptree {version}.",
     "page.origin": "This page repeats what its tables say of themselves, which proves nothing.",
     "lede.records": "records",
+    "lede.units": "Distinct {unit}",
     "lede.count": "{value} {name} ({error}) in all",
     "lede.count.plain": "{value} {name} in all",
     "lede.total": "{name}: {value} ({error}) in all",
@@ -254,11 +255,11 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "{unit} and a {leaf}.",
     "distinct": "Counts distinct {unit}: each once in every node, in at most {levels}. So numbers do not add "
     "up: a node has at least as many as its largest part, and at most the sum of its parts. Nobody is "
-    "missing from the total; other nodes lack some of those who are in more.",
+    "missing from the total; other nodes may lack some of those who are in more.",
     "distinct.column": "“{name}” counts distinct {unit}: each once in every node, in at most {levels}. So "
     "its numbers do not add up: a node has at least as many as its largest part, and at most the sum of its "
-    "parts.",
-    "distinct.level": "{n} of {level}",
+    "parts. Nobody is missing from its total; other nodes may lack some of those who are in more.",
+    "distinct.level": "{n} of the level {level}",
     # Protection.
     "protection.title": "How this table is protected",
     "protection.title.several": "How these tables are protected",
@@ -398,6 +399,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "and neither is what was not counted.",
     "errors.sums": "The errors of numbers that belong together were adjusted together. So the error of a sum "
     "is not the sum of the errors.",
+    "errors.distinct": "Numbers of distinct {unit} do not add up: whoever is in several rows is counted in "
+    "each. How many there are in several rows together is the number of what is above them, not their sum.",
     "errors.zero": "A small number with a large error is still information: “0 ± 20” says that there were "
     "hardly more than 20.",
     "classes.caption": "Classes of reliability",

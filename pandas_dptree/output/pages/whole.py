@@ -12,6 +12,7 @@ import pandas as pd
 
 from pandas_dptree._version import __version__
 from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.output.additive import adds_up
 from pandas_dptree.output.html import Child, Markup, element
 from pandas_dptree.output.pages.interactive import packaged, policy, script_words
 from pandas_dptree.output.pages.protection_section import (
@@ -208,7 +209,10 @@ def _total(page: Setting, view: View) -> str:
     kind, name = "mean" if column.shown.name in view.means else "total", column.heading
     if column.shown.name == "count" and not column.is_blank(root):
         own = "count" if view.labels.has("count") else view.name
-        kind, name = "count", view.labels.inline(own) if own else texts["lede.records"]
+        if not own and not adds_up(view.provenance, "count"):
+            name = texts.fill("lede.units", unit=view.provenance.get("privacy_unit"))
+        else:
+            kind, name = "count", view.labels.inline(own) if own else texts["lede.records"]
     key = f"lede.{kind}" if error else f"lede.{kind}.plain"
     return texts.fill(key, name=isolated(name), value=value, error=error)
 

@@ -139,7 +139,13 @@ def _children(released: Released, values: FloatArray) -> dict[int, list[int]]:
 
 def _check_areas(released: Released, shown: Shown) -> None:
     """Refuse values that areas cannot show."""
-    require_additive(provenance_of(released.table), shown.name, "areas", argument="value")
+    require_additive(
+        provenance_of(released.table),
+        shown.name,
+        "areas",
+        hint='plot.levels(), and as="levels" on a page, show any numbers.',
+        argument="value",
+    )
     values, parent = shown.numbers, released.parent
     below = np.flatnonzero(parent >= 0)
     sums = np.bincount(parent[below], weights=np.nan_to_num(values[below]), minlength=len(values))

@@ -22,6 +22,9 @@ FloatArray = npt.NDArray[np.float64]
 _TIMES = r"\d{4}-(Q[1-4]|W?\d\d(-\d.*)?)|\d\d:00"
 """Quarters, months, weeks, days and hours, as `calendar` writes them: their order as text is that of time."""
 
+_COUNTS = ("count", "units")
+"""What columns of tables of several show that are counts under names of their own."""
+
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
@@ -103,6 +106,8 @@ def kind_of(column: Hashable, provenance: Mapping[str, Any]) -> str:
     if column == "count":
         return "non-negative"
     quantity = _quantity(column, provenance)
+    if quantity.get("shown") in _COUNTS:
+        return "non-negative"
     if quantity.get("shown") != "sum":
         return ""
     bounds = quantity.get("bounds")
@@ -118,9 +123,10 @@ def _quantity(column: Hashable, provenance: Mapping[str, Any]) -> Mapping[str, A
 
 def _unit(column: Hashable, provenance: Mapping[str, Any]) -> float | None:
     """The step of the values of counts and sums; None for means, and if it is unknown."""
-    if column == "count":
+    quantity = _quantity(column, provenance)
+    if column == "count" or quantity.get("shown") in _COUNTS:
         return 1.0
-    unit = _quantity(column, provenance).get("granularity")
+    unit = quantity.get("granularity")
     return unit if isinstance(unit, float) and kind_of(column, provenance) else None
 
 

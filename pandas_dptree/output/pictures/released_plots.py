@@ -103,7 +103,8 @@ class ReleasedPlots:
         ------
         ArgumentError
             If the frame is not a released table, or does not have the column; or if values are missing or
-            negative, or those below a node do not add up to it, which areas cannot show.
+            negative, or those below a node do not add up to it, as those of distinct units: areas cannot show
+            that.
         MissingExtraError
             If matplotlib is not installed.
 

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
-from pandas_dptree.output.pictures.drawn import at_once, choose
+from pandas_dptree.output.pictures.drawn import at_once, choose, kind_of
 from pandas_dptree.output.released import Released, provenance_of
 from tests.helpers_cases import each
 from tests.helpers_random import rng
+from tests.helpers_unit_tables import visitors
 
 NODES = 1_000
 
@@ -151,6 +152,19 @@ def test_sums_are_widened_and_means_are_not(visits, clinics):
     for name in ("cost", "count"):
         caption = means.dp.plot.levels(name)[-1].get_xlabel()
         assert ("one by one" if name == "cost" else "at once\nfor all") in caption
+
+
+@each("loss", [{"rho": 0.1}, {"epsilon": 1.0, "rho": None}])
+def test_counts_under_names_of_their_own_are_drawn_as_counts(loss):
+    """Of distinct people, too."""
+    table = visitors(confidence=0.9, **loss)
+    for name in ("visits", "visitors"):
+        assert kind_of(name, table.attrs["dp"]) == "non-negative"
+        level, (lower, upper) = largest(table, name)
+        rows = table.iloc[level.rows]
+        assert (lower >= 0).all() and (upper > rows[f"{name}_upper"]).all()
+        axes = table.dp.plot.levels(name, n=3)[-1]
+        assert axes.get_xlim()[0] <= 0 and "at once" in axes.get_xlabel()
 
 
 def test_rows_that_are_missing_competed_too():
