@@ -151,6 +151,25 @@ def test_errors_are_measured_against_the_truth_of_each_node_alone(name):
     by_level, by_row = (measure(table, given, *more) for given in (table, table["count"].to_numpy()))
     assert np.array_equal(by_level, by_row) if np.isscalar(by_row) else by_level.equals(by_row)
     measure(districts, truth, *more)
+    if not more:  # of several releases, one may have lost what it states
+        lost = table.copy()
+        lost.attrs = {}
+        with pytest.raises(ArgumentError, match="not the sum"):
+            measure([lost, table], truth)
+
+
+FORGED = [{"excess_noise_scale": "x"}, {"excess_noise_scale": {}}, {"excess_noise_scale": {"total": None}},
+          {"max_nodes": 3}, {"max_nodes": {}}, {"max_nodes": {}, "excess_noise_scale": {}}]  # fmt: skip
+
+
+@each("forged", FORGED)
+def test_what_a_table_states_is_not_trusted(forged):
+    table = people(keep=["linear"])
+    table.attrs["dp"] = {**table.attrs["dp"], **forged}
+    with pytest.raises(ArgumentError, match=r"does not fit its levels|it was changed"):
+        table.dp.top(2)
+    table.dp.to_html()
+    table.dp.plot.levels()
 
 
 def test_workbooks_say_that_they_do_not_add_up_and_have_no_proportions(tmp_path):

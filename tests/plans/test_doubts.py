@@ -17,7 +17,7 @@ from pandas_dptree.output.doubtful_tables import Level, empty_values, mostly_noi
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import measured
 from tests.helpers_cases import each
-from tests.helpers_unit_tables import people
+from tests.helpers_unit_tables import PLACES, VISITS, people
 
 REGIONS = range(12)
 BY = ["region", "sex"]
@@ -144,6 +144,9 @@ SUMS = {"column": "cost", "granularity": 1}
 def test_of_distinct_units_a_smaller_bound_on_their_nodes_is_a_remedy():
     with pytest.warns(dpt.DPTreeWarning, match=r"mostly noise.*\nHint: choose a smaller max_nodes, fewer or"):
         people(epsilon=0.01, rng=np.random.default_rng(2))
+    with pytest.warns(dpt.DPTreeWarning, match=r"mostly noise.*\nHint: choose a smaller max_contributions, "):
+        rows = {"privacy_unit": "person", "max_contributions": 3, "rng": np.random.default_rng(2)}
+        VISITS.dp.tree_counts(["region", "district"], domain=PLACES, epsilon=0.008, **rows)
 
 
 def test_bounds_that_are_too_wide():

@@ -47,7 +47,8 @@ class Quantity:
 
     `scales` are those of the noise, in the unit of the column. Sums that were measured from the `middle` of
     their bounds, and shown with that middle for each record, have the noise of the `count`, too. Counts of
-    distinct units have the noise of their excesses, on each level above the last.
+    distinct units have the noise of their `excess`, on each level above the last: its scale, and in how many
+    nodes of the next level a unit is counted.
     """
 
     shown: str
@@ -60,7 +61,7 @@ class Quantity:
     middle: float
     count: str
     count_scales: Sequence[float | None]
-    excess_scales: Sequence[float | None]
+    excess: Sequence[tuple[float | None, int]]
 
     @property
     def signed(self) -> bool:
@@ -104,6 +105,12 @@ def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released
         raise ArgumentError(
             argument, f"{why}.", hint="release counts of public keys, or read its bounds row by row."
         )
+    excess, max_nodes = (stated.get(name, {}) for name in ("excess_noise_scale", "max_nodes"))
+    both = isinstance(excess, Mapping) and isinstance(max_nodes, Mapping)
+    if not both or {len(excess), len(max_nodes)} not in ({0}, {len(scales) - 1}):
+        raise ArgumentError(
+            argument, "states a noise of excesses that does not fit its levels.", hint=_WHOLE_TABLE
+        )
     low, high = stated.get("bounds", (0.0, np.inf))
     return Quantity(
         shown=stated.get("shown") or stated.get("counted") or ("sum" if "column" in stated else "count"),
@@ -116,7 +123,7 @@ def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released
         middle=float(stated.get("middle", 0.0)),
         count=str(stated.get("count", "")),
         count_scales=list(several[stated["count"]]["noise_scale"].values()) if "middle" in stated else [],
-        excess_scales=list(stated.get("excess_noise_scale", {}).values()),
+        excess=list(zip(excess.values(), max_nodes.values(), strict=True)),
     )
 
 
@@ -246,7 +253,7 @@ class Estimates:
         known = np.zeros(len(table)) == shown.error
         kind, unit, combined = NOISES[quantity.mechanism], quantity.unit, quantity.consistency != "none"
         scales = [None if scale is None else scale / unit for scale in quantity.scales]
-        excess = _excess_noise(kind, quantity.excess_scales, stated_of(provenance_of(table), shown.name))
+        excess = _excess_noise(kind, quantity.excess)
         noises = [
             Noise.of(tree, kind, scales, [known[rows] for rows in nodes], combined=combined, excess=excess)
         ]
@@ -346,14 +353,14 @@ class Estimates:
 
 
 def _excess_noise(
-    kind: AdditiveNoise, scales: Sequence[float | None], stated: Mapping[str, Any]
+    kind: AdditiveNoise, excess: Sequence[tuple[float | None, int]]
 ) -> list[tuple[float, float]]:
     """Return the variances and fourth cumulants of excesses: those that are known to be 0 have none."""
     return [
         (0.0, 0.0) if most == 1
         else (np.inf, 0.0) if scale is None
         else (max(float(kind.variance(scale)), LEAST_VARIANCE), float(kind.fourth_cumulant(scale)))
-        for scale, most in zip(scales, stated.get("max_nodes", {}).values(), strict=False)
+        for scale, most in excess
     ]  # fmt: skip
 
 
