@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import compress, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -28,10 +28,12 @@ from typing import Any, NamedTuple, NoReturn
 PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
 OTHER_KINDS = {
     "distribution": "a distribution",
+    "joint": "distinct units beside other quantities",
     "implicit": "private keys, or a tree of prefixes",
     "multiplicative": "counts with bounded relative error",
     "implicit_multiplicative": "counts of prefixes with bounded relative error",
 }
+EXCESS = ["excess_measurement", "excess_noise_scale"]
 SMALLEST = 1e-3  # noise scales are never below this, however large the stated loss
 DIGITS = 60  # masses are whole multiples of 10**-60
 SLOT = 128  # digits for each sum of products of two masses
@@ -290,6 +292,11 @@ JOINT: dict[str, Rule] = {
     "means": many(NAME), "count": either(NULL, NAME), "shows_count": one_of(True, False),
 }
 COUNT = {"column": None, "low": 1, "high": 1, "unit": [1, 1], "shift": 0}
+NOT_OF_UNITS = ("fit", "quantity", "in_forest", "max_per_leaf", "max_per_node")
+UNITS: dict[str, Rule] = {key: rule for key, rule in (COMMON | PART).items() if key not in NOT_OF_UNITS} | {
+    "max_nodes": many(whole(1), 1), "privacy_unit": NAME, "keep_linear": one_of(True, False),
+}
+RULES = {"additive": COMMON | PART, "joint": COMMON | JOINT, "units": UNITS}
 # fmt: on
 
 
@@ -298,9 +305,9 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
     if plan.get("format") != PLAN:
         stated = f"the plan states {plan.get('format')!r}, this verifier reads {PLAN!r}"
         return report.check("format", False, stated)
-    joint = plan["kind"] == "joint"
-    found = list(faults(plan, COMMON | (JOINT if joint else PART), "the plan"))
-    parts = [("the plan", plan)]
+    joint, units = plan["kind"] == "joint", plan["kind"] == "units"
+    found = list(faults(plan, RULES[plan["kind"]], "the plan"))
+    parts = [("the plan", {"quantity": COUNT} | plan)]
     if joint and not found:
         parts = [(f"the plan of {name!r}", part) for name, part in plan["plans"]]
         own = {"loss": IS_LOSS, "max_contributions": whole(1), **PART}
@@ -310,8 +317,9 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
     counted = joint and not found and plan["count"] is not None
     for where, part in parts if not found else []:
         quantity, known = part["quantity"], part["known"]
-        lists = [part["shares"], part["noise_scales"], part["level_weights"], *known.values()]
-        if {len(set(plan["levels"])), *map(len, [plan["nodes"], *lists])} != {len(plan["levels"])}:
+        n, lists = len(plan["levels"]), [plan["nodes"], part["level_weights"], *known.values()]
+        measured = {len(part["shares"]), len(part["noise_scales"])}
+        if {len(set(plan["levels"])), *map(len, lists)} != {n} or measured != {2 * n - 1 if units else n}:
             found.append(f"{where} does not have one entry for each level")
         elif quantity["low"] > quantity["high"] or quantity["low"] == quantity["high"] == 0:
             found.append(f"{where} has bounds that are both 0, or in the wrong order")
@@ -323,6 +331,7 @@ def check_format(plan: dict[str, Any], report: Report) -> bool:
             count for levels in known.values() for level in levels for _, count in level
         ):
             found.append(f"{where} adds up a column, but states known counts")
+    found += [] if found or not units else faults_of_units(plan)
     if not found and plan["max_contributions"] != max(part["max_contributions"] for _, part in parts):
         found.append("max_contributions is not the largest of the plans")
     if not found and not plan.get("max_per_node", {}).keys() <= set(plan["levels"][1:-1]):
@@ -343,6 +352,20 @@ def faults_of_names(plan: dict[str, Any]) -> Iterator[str]:
         yield "`count` does not name a count of records"
 
 
+def faults_of_units(plan: dict[str, Any]) -> Iterator[str]:
+    """List what contradicts itself in a plan for distinct units."""
+    bounds, (root, *below) = plan["max_nodes"], plan["known"]["exact"]
+    first = bounds[:1] == [1] and len(bounds) == len(plan["levels"])
+    if not first or bounds != sorted(bounds) or bounds[-1] != plan["max_contributions"]:
+        yield "`max_nodes` is not 1 for the root and never less below, up to `max_contributions`"
+    total = {0, *(count for _, count in root)}
+    of_excess = plan["noise_scales"][len(bounds) :]
+    if any(most == 1 and scale for most, (scale,) in zip(bounds[1:], of_excess, strict=False)):
+        yield "an excess is measured where no unit is in two nodes"
+    if any(plan["known"]["at_least"][1:]) or any(count not in total for level in below for _, count in level):
+        yield "more is known than the total, and where nobody is"
+
+
 class Move(NamedTuple):
     """How far one unit can move the values of a level."""
 
@@ -355,7 +378,7 @@ class Quantity(NamedTuple):
     """One column of counts, sums or means: its own plan, and how far one unit can move it.
 
     Any two neighbours keep to one of the patterns, each with a move for every level that is measured; or, if
-    `between`, to what lies between two consecutive ones.
+    `between`, to what lies between two consecutive ones. Of distinct units, the excesses follow the levels.
     """
 
     name: str
@@ -364,6 +387,23 @@ class Quantity(NamedTuple):
     moved: int  # the number of nodes of a level that one unit can change
     patterns: Sequence[Sequence[Move]] = ()
     between: bool = False
+    replace: bool = False
+
+    @property
+    def together(self) -> bool:
+        """Whether no unit moves all levels as far as the pattern says: excesses are measured."""
+        return any(
+            scale is not None for (scale,) in self.part["noise_scales"][len(self.part["level_weights"]) :]
+        )
+
+    def most(self, weights: Sequence[Any], power: int) -> Any:
+        """Return the most that a unit moves what is measured, in L1 or L2 squared, times these weights."""
+        if not self.together:
+            return largest(self.patterns, weights, power)
+        given = iter(weights)
+        scales = [scale for (scale,) in self.part["noise_scales"]]
+        of_parts = [0 if scale is None else next(given) for scale in scales]
+        return largest_of_shapes(self.part["max_nodes"], of_parts, power, self.replace)
 
     @property
     def unit(self) -> Fraction:
@@ -383,9 +423,10 @@ class Quantity(NamedTuple):
 
 def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
     """List the quantities of a plan, which `moving` completes."""
-    if plan["kind"] == "additive":
-        column = plan["quantity"]["column"]
-        named = [("count" if column is None else str(column), plan, "values")]
+    if plan["kind"] != "joint":
+        part = {"quantity": COUNT} | plan
+        column = part["quantity"]["column"]
+        named = [("count" if column is None else str(column), part, "values")]
     else:
         hidden = None if plan["shows_count"] else plan["count"]
         named = [
@@ -394,8 +435,9 @@ def quantities_of(plan: dict[str, Any]) -> list[Quantity]:
         ]
     found = []
     for name, part, shown in named:
-        moved = part["max_contributions"] * (1 if plan["neighbors"] == "add_remove" else 2)
-        found.append(Quantity(name, part, shown, moved))
+        replace = plan["neighbors"] == "replace"
+        moved = part["max_contributions"] * (2 if replace else 1)
+        found.append(Quantity(name, part, shown, moved, replace=replace))
     return found
 
 
@@ -435,6 +477,7 @@ def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str
     for each in quantities:
         companions = ["std_error"] + ["lower", "upper"] * (each.part["confidence"] is not None)
         companions += ["measurement", "noise_scale"] * each.part["keep_measurements"]
+        companions += EXCESS * (each.part["keep_measurements"] and "max_nodes" in each.part)
         companions += ["linear"] * (each.part.get("keep_linear", False) and each.shown == "values")
         if each.shown != "nothing":
             names += [each.name, *(each.prefix + companion for companion in companions)]
@@ -492,7 +535,12 @@ Nodes = Sequence[tuple[int, int]]  # numbers of rows, the largest first, and how
 
 def moving(quantity: Quantity, plan: dict[str, Any], tree: Tree) -> Quantity:
     """Return a quantity with its patterns: one for each number of rows that may replace those of a unit."""
-    part, replace = quantity.part, plan["neighbors"] == "replace"
+    part, replace = quantity.part, quantity.replace
+    measured = [scale is not None for (scale,) in part["noise_scales"]]
+    if "max_nodes" in part:
+        patterns = moves_of_units(part["max_nodes"], replace)
+        patterns = [cover(patterns)] if quantity.together else patterns
+        return quantity._replace(patterns=[list(compress(pattern, measured)) for pattern in patterns])
     k, low, high = part["max_contributions"], part["quantity"]["low"], part["quantity"]["high"]
     trees, most = 2 * k if "in_forest" in part else 1, capacities(plan, k, tree)
     levels: list[Nodes] = []
@@ -512,9 +560,49 @@ def moving(quantity: Quantity, plan: dict[str, Any], tree: Tree) -> Quantity:
             [replaced(*level, k, *step, m) for level in zip(levels, single, strict=True)] for step in steps
         ]
     between = (m, len(steps)) != (1, k + 1) and all(fewer == more for fewer, more in steps)
-    measured = [scale is not None for (scale,) in part["noise_scales"]]
     patterns = [list(compress(pattern, measured)) for pattern in patterns]
     return quantity._replace(patterns=patterns, between=between and len(patterns) > 1)
+
+
+def moves_of_units(max_nodes: Sequence[int], replace: bool) -> list[list[Move]]:
+    """Return how far counts of units of all levels, and then excesses, move if one comes, or is replaced.
+
+    It adds 1 to so many nodes of a level. Of an excess, a single node can have all that it adds. If it is
+    replaced, the total stays, and the excess of the total moves by a difference.
+    """
+    counts = [Move(m, m, 1) for m in max_nodes]
+    excesses = [Move(m - 1, (m - 1) ** 2, m - 1) for m in max_nodes[1:]]
+    _, *below = [Move(2 * each.l1, 2 * each.l2, each.linf) for each in (*counts, *excesses)]
+    below[len(counts) - 1 : len(counts)] = excesses[:1]
+    return [[*counts, *excesses], [Move(0, 0, 0), *below]][: 1 + replace]
+
+
+def largest_of_shapes(max_nodes: Sequence[int], weights: Sequence[Any], power: int, replace: bool) -> Any:
+    """Return the largest weighted sum of the moves of all counts of distinct units, and of all excesses.
+
+    A unit in t nodes of a level and u >= t of the next moves the counts by t and u, and the excesses between
+    by (u - t)**power at most, if one node has it all. This is convex in its shape, the numbers t of all
+    levels. So it is largest where each t is 1 or the bound of some level: at a vertex of all possible shapes.
+    If a unit is replaced by another, both shapes add up, except in the root.
+    """
+    ends, n = sorted({*max_nodes}), len(max_nodes)
+    below: dict[int, Any] = {}  # the largest sum from a level down, by the number of its nodes
+    for level in reversed(range(1, n)):
+        below = {
+            t: weights[level] * t
+            + max(
+                (weights[n + level] * (u - t) ** power + rest for u, rest in below.items() if u >= t),
+                default=0,
+            )
+            for t in ends
+            if t <= max_nodes[level]
+        }
+    excess = weights[n] if below else 0
+    sums = [weights[0] + max((excess * (t - 1) ** power + rest for t, rest in below.items()), default=0)]
+    if replace:
+        pairs = product(below.items(), repeat=2)
+        sums += [excess * abs(t - u) ** power + one + other for (t, one), (u, other) in pairs]
+    return max(sums)
 
 
 def capacities(plan: dict[str, Any], k: int, tree: Tree) -> list[list[int]]:
@@ -615,10 +703,15 @@ def cost(move: Move, laplace_epsilon: bool) -> Fraction:
 
 def spent(quantity: Quantity, laplace_epsilon: bool) -> Fraction:
     """Return what the noise of all levels costs in the worst pattern, in proportion to 1/b or 1/b**2."""
-    weights = [1 / Fraction(scale) ** (1 if laplace_epsilon else 2) for scale in quantity.scales]
+    power = 1 if laplace_epsilon else 2
+    return Fraction(quantity.most([1 / Fraction(scale) ** power for scale in quantity.scales], power)) / power
+
+
+def largest(patterns: Sequence[Sequence[Move]], weights: Sequence[Any], power: int) -> Any:
+    """Return the largest sum of moves, in L1 or L2 squared, times these weights."""
     return max(
-        sum((cost(move, laplace_epsilon) * w for move, w in zip(pattern, weights, strict=True)), Fraction(0))
-        for pattern in quantity.patterns
+        sum(move[power - 1] * weight for move, weight in zip(pattern, weights, strict=True))
+        for pattern in patterns
     )
 
 
@@ -702,18 +795,12 @@ def gaussian_loss(scale: float, move: int) -> Loss:
     return [(move * (move + 2 * x) / two_variances, mass / total) for x, mass in masses.items()]
 
 
-Noise = tuple[Sequence[Decimal], Sequence[Sequence[Move]]]  # variances of levels, and patterns of their moves
+Noise = tuple[Sequence[Decimal], Callable[[Sequence[Any], int], Any]]  # variances of levels, and their moves
 
 
 def distance(noise: Sequence[Noise]) -> Decimal:
     """Return the largest distance in standard deviations, with each quantity in its worst pattern."""
-    total = Decimal(0)
-    for variances, patterns in noise:
-        total += max(
-            sum((move.l2 / v for move, v in zip(pattern, variances, strict=True)), Decimal(0))
-            for pattern in patterns
-        )
-    return total.sqrt()
+    return sum((most([1 / v for v in variances], 2) for variances, most in noise), Decimal(0)).sqrt()
 
 
 def simulate(noise: Sequence[Noise], moved: int, width: Decimal) -> Continuous | None:
@@ -725,9 +812,9 @@ def simulate(noise: Sequence[Noise], moved: int, width: Decimal) -> Continuous |
     pi2 = PI**2
     upper = ratio = Decimal(0)
     left: list[Noise] = []
-    for variances, patterns in noise:
+    for variances, most in noise:
         kernels = [max(16 * pi2 * moved * v / width, Decimal(20)).ln() / (4 * pi2) for v in variances]
-        left.append(([v - t2 for v, t2 in zip(variances, kernels, strict=True)], patterns))
+        left.append(([v - t2 for v, t2 in zip(variances, kernels, strict=True)], most))
         for v, t2 in zip(variances, kernels, strict=True):
             if t2 > v * 9 / 10:  # little would be left
                 return None
@@ -837,7 +924,7 @@ def quantity_delta(
     """
     scales = [scale * shrink for scale in quantity.scales]
     simulated = Decimal(1)
-    if not laplace and len(quantity.patterns) > 1:
+    if not laplace and (quantity.together or len(quantity.patterns) > 1):
         simulated = joint_delta([quantity], epsilon, shrink)
         if simulated <= limit or min(scales) >= 16:
             return simulated
@@ -853,9 +940,10 @@ def gaussian_delta(
     levels = [(b, move, worst_moves(move)) for b, move in zip(scales, pattern, strict=True) if move.l1]
     losses = [gaussian_loss(b, each) for b, _, worst in levels if b < 16 for each in worst]
     rest = [(Decimal(b) ** 2, move) for b, move, worst in levels if b >= 16 or not worst]
-    width = distance([([Decimal(b) ** 2 for b in scales], [pattern])])
+    width = distance([([Decimal(b) ** 2 for b in scales], partial(largest, [pattern]))])
     nodes = max(len(worst) or min(move.l1, move.l2) for _, move, worst in levels)
-    simulated = simulate([([v for v, _ in rest], [[move for _, move in rest]])], nodes, width)
+    moves = partial(largest, [[move for _, move in rest]])
+    simulated = simulate([([v for v, _ in rest], moves)], nodes, width)
     if simulated is None:
         return Decimal(1)
     return composed_delta(epsilon, losses, simulated, step_of(losses, width, fineness), CUT * len(losses))
@@ -887,7 +975,7 @@ def step_of(losses: Sequence[Loss], width: Decimal, fineness: float) -> Decimal:
 
 def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float) -> Decimal:
     """Return a delta of Gaussian noise on several quantities, each with its own scale by level."""
-    noise = [([Decimal(b * shrink) ** 2 for b in each.scales], each.patterns) for each in quantities]
+    noise = [([Decimal(b * shrink) ** 2 for b in each.scales], each.most) for each in quantities]
     width = distance(noise)
     simulated = simulate(noise, max(each.moved for each in quantities), width)
     return Decimal(1) if simulated is None else composed_delta(epsilon, [], simulated, width, Decimal(0))
@@ -896,10 +984,9 @@ def joint_delta(quantities: Sequence[Quantity], epsilon: Fraction, shrink: float
 # Privacy: the checks ----------------------------------------------------------------------------------------
 
 
-def check_budget(
-    quantity: Quantity, loss: dict[str, float], laplace: bool, tree: Tree, report: Report
-) -> None:
+def check_budget(quantity: Quantity, laplace: bool, tree: Tree, report: Report) -> None:
     """Check that the noise scales of a quantity keep to its loss, and are not larger than that requires."""
+    loss = quantity.part["loss"]
     what, scales = f"budget of {quantity.name!r}", quantity.scales
     if not scales:
         public = len(dict(quantity.part["known"]["exact"][-1])) == len(tree.rows[-1])
@@ -1027,20 +1114,24 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
     if bounded:
         wrong = [line(row) for row, value in enumerate(values) if value < -slack]
         report.each(f"values of {name} are not negative", wrong, n)
-    if consistency == "none":
-        report.skip(
-            f"sums of {name}", 'with consistency "none" rows do not add up: changed values cannot be seen'
-        )
+    units = "max_nodes" in part
+    what = (
+        f"{name} is not additive: largest child <= node <= sum of its children"
+        if units
+        else f"sums of {name}"
+    )
+    if consistency == "none" or (units and consistency == "linear"):
+        why = "unbiased counts of units keep to no bounds" if units else "rows do not add up"
+        report.skip(what, f'with consistency "{consistency}" {why}: changed values cannot be seen')
     else:
         wrong = [
-            f"{line(row)} shows {texts[row]}, its children sum to {float(total * unit)!r}"
+            f"{line(row)} shows {texts[row]}, its children "
+            f"{'sum to' if least == most else f'allow {float(least * unit)!r} to'} {float(most * unit)!r}"
             for level in range(1, len(tree.rows))
-            for row, total in zip(
-                tree.rows[level - 1], tree.sums(level, [values[row] for row in tree.rows[level]]), strict=True
-            )
-            if abs(total - values[row]) > slack
+            for row, least, most in families(part, tree, level, [values[row] for row in tree.rows[level]])
+            if not least - slack <= values[row] <= most + slack
         ]
-        report.each(f"sums of {name}", wrong, n)
+        report.each(what, wrong, n)
     wrong, known = [], part["known"]
     for nodes, exact, least in zip(tree.rows, known["exact"], known["at_least"], strict=True):
         wrong += [
@@ -1055,6 +1146,23 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
         ]
     if n_known := sum(map(len, known["exact"] + known["at_least"])):
         report.each(f"known values of {name}", wrong, n_known)
+
+
+def families(
+    part: dict[str, Any], tree: Tree, level: int, values: Sequence[Fraction]
+) -> Iterator[tuple[int, Fraction, Fraction]]:
+    """Return the row of each parent of a level, and the least and the most that its children allow.
+
+    Each of a node's distinct units is in one of its children at least, and in at most `max_nodes` of them.
+    """
+    sums = tree.sums(level, values)
+    if "max_nodes" not in part:
+        yield from zip(tree.rows[level - 1], sums, sums, strict=True)
+        return
+    least = [total / part["max_nodes"][level] for total in sums]
+    for parent, value in zip(tree.parents[level], values, strict=True):
+        least[parent] = max(least[parent], value)
+    yield from zip(tree.rows[level - 1], least, sums, strict=True)
 
 
 # The table: errors ------------------------------------------------------------------------------------------
@@ -1074,38 +1182,84 @@ def variance(laplace: bool, scale: float | None) -> float:
     return 2 * math.fsum(k * k * mass for k, mass in enumerate(masses)) / (2 * math.fsum(masses) - 1)
 
 
-def least_squares(tree: Tree, noise: list[list[float]]) -> tuple[list[list[float]], list[list[float]]]:
-    """Return the variances of each node's best estimates from its subtree, and from all measurements.
+Levels = list[list[float]]  # a number for each node of each level
+
+
+def least_squares(tree: Tree, noise: Levels, excess: Levels) -> tuple[Levels, Levels, Levels]:
+    """Return variances of each node's best estimates, from its subtree and from all measurements, and of S.
 
     From the leaves up, V = 1/(1/v + 1/S), with a node's own variance v and the sum S of its children's V.
-    From the root down, a child's final variance is V + (V/S)**2 (final variance of its parent - S).
+    From the root down, a child's final variance is V (1 - V/S) + (V/S)**2 (that of its parent). The measured
+    `excess` of the children's sum over the node, negated, is one more child.
     """
     subtree, below = [noise[-1]], []
     for level in reversed(range(len(noise) - 1)):
-        below.append(tree.sums(level + 1, subtree[-1]))
+        sums = zip(tree.sums(level + 1, subtree[-1]), excess[level], strict=True)
+        below.append([children + v for children, v in sums])
         own = zip(noise[level], below[-1], strict=True)
-        subtree.append([s if v == math.inf else v * s / (v + s) if v and s else 0.0 for v, s in own])
+        subtree.append([v * s / (v + s) if v and s and v + s < math.inf else min(v, s) for v, s in own])
     subtree, below = subtree[::-1], below[::-1]
     final = [subtree[0]]
     for level in range(1, len(noise)):
         nodes = zip(subtree[level], tree.parents[level], strict=True)
         family, parents = below[level - 1], final[-1]
-        final.append(
-            [v + (v / family[p]) ** 2 * (parents[p] - family[p]) if family[p] else 0.0 for v, p in nodes]
-        )
-    return subtree, final
+        final.append([v * (1 - (r := ratio(v, family[p]))) + r * r * parents[p] for v, p in nodes])
+    return subtree, final, below
 
 
-def variances(part: dict[str, Any], laplace: bool, tree: Tree) -> tuple[list[list[float]], list[list[float]]]:
-    """Return the variances of each node's best estimates, from its subtree and from all measurements."""
-    raw = part["consistency"] == "none"
-    least = 0.0 if raw else 1e-30  # stands for a variance of noise that underflows
+def ratio(part: float, whole: float) -> float:
+    """Return the share of a family's variance; 0 if all is known, or something is not."""
+    return part / whole if 0 < whole < math.inf else 0.0
+
+
+def average(own: float, below: float, v: float, s: float) -> float:
+    """Average a measurement of variance v, and what follows from the children, of variance s."""
+    if not v or s == math.inf:
+        return own
+    return below if v == math.inf else (own * s + below * v) / (v + s)
+
+
+def estimates(tree: Tree, noise: Levels, excess: Levels, measured: Levels, beyond: Levels) -> Levels:
+    """Return each node's best estimate from all measurements, and from those of the excess.
+
+    From the leaves up, z averages a node's own measurement and the sum of its children's z, less the excess,
+    by their variances v and S. From the root down, a child's estimate is z + (V/S) (its parent's - that sum).
+    """
+    subtree, _, below = least_squares(tree, noise, excess)
+    z, sums = [measured[-1]], []
+    for level in reversed(range(len(noise) - 1)):
+        total = tree.sums(level + 1, z[-1])
+        sums.append([children - e for children, e in zip(total, beyond[level], strict=True)])
+        own = zip(measured[level], sums[-1], noise[level], below[level], strict=True)
+        z.append([average(*each) for each in own])
+    z, sums = z[::-1], sums[::-1]
+    found = [z[0]]
+    for level in range(1, len(noise)):
+        nodes = zip(z[level], subtree[level], tree.parents[level], strict=True)
+        family, parents, total = below[level - 1], found[-1], sums[level - 1]
+        found.append([y + ratio(v, family[p]) * (parents[p] - total[p]) for y, v, p in nodes])
+    return found
+
+
+def noise_of(part: dict[str, Any], laplace: bool, tree: Tree) -> tuple[Levels, Levels]:
+    """Return the variance of each node's measurement, and of its excess, which is 0 in chains."""
+    least = 0.0 if part["consistency"] == "none" else 1e-30  # stands for a variance of noise that underflows
+    each = [max(variance(laplace, scale), least) for (scale,) in part["noise_scales"]]
     noise = []
-    for exact, scales, nodes in zip(part["known"]["exact"], part["noise_scales"], tree.rows, strict=True):
+    for v, exact, nodes in zip(each, part["known"]["exact"], tree.rows, strict=False):
         known = dict(exact)
-        v = max(variance(laplace, scales[0]), least)
         noise.append([0.0 if place in known else v for place in range(len(nodes))])
-    return (noise, noise) if raw else least_squares(tree, noise)
+    bounds, of_excess = part.get("max_nodes", [1] * len(noise)), []
+    for level, v in enumerate(each[len(noise) :] or [0.0] * (len(noise) - 1), 1):
+        sizes = tree.sums(level, [1] * len(tree.rows[level]))
+        of_excess.append([v if min(size, bounds[level]) > 1 else 0.0 for size in sizes])
+    return noise, of_excess
+
+
+def variances(part: dict[str, Any], laplace: bool, tree: Tree) -> tuple[Levels, Levels]:
+    """Return the variances of each node's best estimates, from its subtree and from all measurements."""
+    noise, excess = noise_of(part, laplace, tree)
+    return (noise, noise) if part["consistency"] == "none" else least_squares(tree, noise, excess)[:2]
 
 
 def count_of(plan: dict[str, Any], quantity: Quantity) -> dict[str, Any] | None:
@@ -1172,20 +1326,64 @@ def check_intervals(quantity: Quantity, columns: dict[str, list[str]], report: R
 
 
 def check_noise_scales(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
-    """Check that the noise scales of the table are those of the plan."""
+    """Check that the noise scales of the table are those of the plan, of the nodes and of excesses."""
+    part, unit, n = quantity.part, float(quantity.unit), len(tree.rows)
+    of_nodes = "", part["noise_scales"][:n], part["known"]["exact"]
+    of_excess = "excess_", [*part["noise_scales"][n:], [None]], [[]] * n
+    for what, levels, known in [of_nodes, of_excess][: 1 + ("max_nodes" in part)]:
+        planned: dict[int, float | None] = {}
+        for nodes, exact, (scale,) in zip(tree.rows, known, levels, strict=True):
+            public = dict(exact)
+            for place, row in enumerate(nodes):
+                planned.setdefault(row, None if scale is None or place in public else scale * unit)
+        wrong, start = [], f"{quantity.prefix}{what}"
+        for row, scale in sorted(planned.items()):
+            stated, measured = columns[f"{start}noise_scale"][row], columns[f"{start}measurement"][row]
+            if not (
+                stated == measured == "" if scale is None else abs(parse(stated) - scale) <= 1e-9 * scale
+            ):
+                wrong.append(f"{line(row)} shows {stated or 'nothing'}, not {scale}")
+        report.each(f"{what.replace('_', ' ')}noise scales of {quantity.name!r}", wrong, len(planned))
+
+
+def check_estimates(
+    quantity: Quantity, laplace: bool, columns: dict[str, list[str]], tree: Tree, report: Report
+) -> None:
+    """Check that unbiased estimates are those that follow from the measurements."""
     part, unit, start = quantity.part, float(quantity.unit), quantity.prefix
-    planned: dict[int, float | None] = {}
-    for nodes, exact, scales in zip(tree.rows, part["known"]["exact"], part["noise_scales"], strict=True):
-        known, (scale,) = dict(exact), scales
-        for place, row in enumerate(nodes):
-            planned.setdefault(row, None if scale is None or place in known else scale * unit)
-    wrong = []
-    for row, scale in sorted(planned.items()):
-        stated, measured = columns[f"{start}noise_scale"][row], columns[f"{start}measurement"][row]
-        if not (stated == measured == "" if scale is None else abs(parse(stated) - scale) <= 1e-9 * scale):
-            wrong.append(f"{line(row)} shows {stated or 'nothing'}, not {scale}")
-    report.each(f"noise scales of {quantity.name!r}", wrong, len(planned))
-    report.skip(f"measurements of {quantity.name!r}", "the estimates are not computed again")
+    what = f"estimates of {quantity.name!r} from its measurements"
+    shown = [quantity.name] * (part["consistency"] in ("none", "linear"))
+    shown += [f"{start}linear"] * part.get("keep_linear", False)
+    if sum(map(len, tree.rows)) > len(columns["level"]):
+        report.skip(what, "measurements below short paths are not shown")
+        return
+    if not shown or quantity.shown != "values" or part["quantity"]["shift"]:
+        report.skip(what, "the table shows none that follow from them alone")
+        return
+
+    noise, excess = noise_of(part, laplace, tree)
+    found = [[parse(columns[f"{start}measurement"][row]) / unit for row in rows] for rows in tree.rows]
+    for values, exact in zip(found, part["known"]["exact"], strict=True):
+        for place, count in exact:
+            values[place] = count
+    if part["consistency"] != "none":
+        beyond = [
+            [
+                parse(columns["excess_measurement"][row]) if 0 < v < math.inf else 0.0
+                for row, v in zip(*level, strict=True)
+            ]
+            for level in zip(tree.rows, excess, strict=False)
+        ]
+        found = estimates(tree, noise, excess, found, beyond)
+    expected = [each for level in found for each in level]
+    slack = 1e-9 * (max(map(abs, expected)) + 1)
+    wrong = [
+        f"{line(row)} shows {columns[name][row] or 'nothing'} as {name}, not {each * unit:.9g}"
+        for name in shown
+        for row, each in enumerate(expected)
+        if not abs(parse(columns[name][row]) / unit - each) <= slack
+    ]
+    report.each(what, wrong, len(expected))
 
 
 def in_order(low: float, value: float, high: float) -> bool:
@@ -1233,7 +1431,7 @@ def verify(
         report.skip("bytes of the table", f"there is no {sidecar.name}")
     check_release(plan, raw, described, ledger_digest, report)
     kind = plan.get("kind")
-    if kind not in ("additive", "joint"):
+    if not isinstance(kind, str) or kind not in RULES or (kind == "joint" and has_units(plan)):
         known = plan.get("format") == PLAN and isinstance(kind, str) and kind in OTHER_KINDS
         report.check("format", known, f"{plan.get('format')}, {kind}")
         what = f" ({OTHER_KINDS[str(kind)]})" if known else ""
@@ -1242,6 +1440,10 @@ def verify(
         return
     if not check_format(plan, report):
         return
+    if kind == "units" and described:
+        bounds = dict(zip(plan["levels"][1:], plan["max_nodes"][1:], strict=True))
+        told = described["attrs"].get("additive") is False and described["attrs"].get("max_nodes") == bounds
+        report.check("description says that counts do not add up", told, f"a unit is in up to {bounds}")
     quantities, laplace = quantities_of(plan), plan["mechanism"] == "laplace"
     names, rows = read_table(table)
     planned = columns_of(plan, quantities)
@@ -1255,15 +1457,15 @@ def verify(
         report.skip("budget, values and errors", why)
         return
     for place, each in enumerate(quantities):
-        own = plan["loss"] if plan["kind"] == "additive" else each.part["loss"]
         if not fits(each, tree, report):
             return
         each = quantities[place] = moving(each, plan, tree)
-        check_budget(each, own, laplace, tree, report)
-        check_shares(each, laplace and "epsilon" in own, report)
+        check_budget(each, laplace, tree, report)
+        check_shares(each, laplace and "epsilon" in each.part["loss"], report)
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         if each.shown != "nothing" and each.part["keep_measurements"]:
             check_noise_scales(each, columns, tree, report)
+            check_estimates(each, laplace, columns, tree, report)
         if each.shown != "values":
             report.skip(f"values and errors of {each.name!r}", f"the table shows {each.shown}")
             continue
@@ -1273,6 +1475,14 @@ def verify(
             check_intervals(each, columns, report)
     if plan["kind"] == "joint":
         check_joint_budget(plan, quantities, laplace, report)
+
+
+def has_units(plan: dict[str, Any]) -> bool:
+    """Whether a plan for several quantities counts distinct units too."""
+    parts = plan.get("plans")
+    return many(many(lambda part: True))(parts) and any(
+        "max_nodes" in part for pair in parts for part in pair if isinstance(part, dict)
+    )
 
 
 def check_release(
@@ -1319,15 +1529,16 @@ def check_release(
 
 
 def fits(quantity: Quantity, tree: Tree, report: Report) -> bool:
-    """Check that known nodes exist."""
+    """Check that known nodes exist, and as many nodes as one unit may be in."""
     sizes, known = list(map(len, tree.rows)), quantity.part["known"]
-    fit = all(
+    bounds = quantity.part.get("max_nodes", ())
+    fit = all(map(int.__le__, bounds, sizes)) and all(
         place < size
         for levels in (known["exact"], known["at_least"])
         for level, size in zip(levels, sizes, strict=True)
         for place, _ in level
     )
-    figures = f"its known counts do not fit levels of {sizes} nodes"
+    figures = f"its known counts, or bounds, do not fit levels of {sizes} nodes"
     return fit or report.check(f"plan of {quantity.name!r}", False, figures)
 
 
