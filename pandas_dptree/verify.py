@@ -41,7 +41,7 @@ CUT = Decimal("1e-36")  # tails of losses with less than this are cut off, and a
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 ALWAYS_UNCHECKED = (
     "that the noise was drawn from a secret source, with these scales",
-    "that the records were counted properly, and at most max_contributions of each unit",
+    "that the records were counted properly, and at most max_contributions or max_nodes of each unit",
     "that the keys are public, and that they are those of the fingerprint `domain`",
     "that this is the only release, and not one chosen among several",
     "that known counts and bounds on values are public",
@@ -378,7 +378,8 @@ class Quantity(NamedTuple):
     """One column of counts, sums or means: its own plan, and how far one unit can move it.
 
     Any two neighbours keep to one of the patterns, each with a move for every level that is measured; or, if
-    `between`, to what lies between two consecutive ones. Of distinct units, the excesses follow the levels.
+    `between`, to what lies between two consecutive ones. Distinct units move no level further, in the levels'
+    order and then in that of their excesses, but not all of them so far if `between`.
     """
 
     name: str
@@ -389,21 +390,13 @@ class Quantity(NamedTuple):
     between: bool = False
     replace: bool = False
 
-    @property
-    def together(self) -> bool:
-        """Whether no unit moves all levels as far as the pattern says: excesses are measured."""
-        return any(
-            scale is not None for (scale,) in self.part["noise_scales"][len(self.part["level_weights"]) :]
-        )
-
     def most(self, weights: Sequence[Any], power: int) -> Any:
         """Return the most that a unit moves what is measured, in L1 or L2 squared, times these weights."""
-        if not self.together:
+        if "max_nodes" not in self.part:
             return largest(self.patterns, weights, power)
         given = iter(weights)
-        scales = [scale for (scale,) in self.part["noise_scales"]]
-        of_parts = [0 if scale is None else next(given) for scale in scales]
-        return largest_of_shapes(self.part["max_nodes"], of_parts, power, self.replace)
+        each = [0 if scale is None else next(given) for (scale,) in self.part["noise_scales"]]
+        return largest_of_shapes(self.part["max_nodes"], each, power, self.replace)
 
     @property
     def unit(self) -> Fraction:
@@ -538,9 +531,11 @@ def moving(quantity: Quantity, plan: dict[str, Any], tree: Tree) -> Quantity:
     part, replace = quantity.part, quantity.replace
     measured = [scale is not None for (scale,) in part["noise_scales"]]
     if "max_nodes" in part:
-        patterns = moves_of_units(part["max_nodes"], replace)
-        patterns = [cover(patterns)] if quantity.together else patterns
-        return quantity._replace(patterns=[list(compress(pattern, measured)) for pattern in patterns])
+        bounds = part["max_nodes"]
+        patterns = [list(compress(moves, measured)) for moves in moves_of_units(bounds, replace)]
+        of_excess = zip(bounds, measured[len(bounds) :], strict=False)
+        between = any(own and (above > 1 or (replace and not s)) for s, (above, own) in enumerate(of_excess))
+        return quantity._replace(patterns=patterns, between=between)
     k, low, high = part["max_contributions"], part["quantity"]["low"], part["quantity"]["high"]
     trees, most = 2 * k if "in_forest" in part else 1, capacities(plan, k, tree)
     levels: list[Nodes] = []
@@ -679,7 +674,7 @@ def cover(patterns: Sequence[Sequence[Move]]) -> list[Move]:
 def covered(quantity: Quantity) -> list[Sequence[Move]]:
     """Return at most 8 patterns, to one of which any two neighbours keep."""
     patterns = list(quantity.patterns)
-    if quantity.between:
+    if quantity.between and len(patterns) > 1:
         patterns = [cover(pair) for pair in pairwise(patterns)]
     if len(patterns) <= 8:
         return patterns
@@ -924,7 +919,7 @@ def quantity_delta(
     """
     scales = [scale * shrink for scale in quantity.scales]
     simulated = Decimal(1)
-    if not laplace and (quantity.together or len(quantity.patterns) > 1):
+    if not laplace and (quantity.between or len(quantity.patterns) > 1):
         simulated = joint_delta([quantity], epsilon, shrink)
         if simulated <= limit or min(scales) >= 16:
             return simulated
@@ -1114,15 +1109,10 @@ def check_values(quantity: Quantity, texts: list[str], tree: Tree, report: Repor
     if bounded:
         wrong = [line(row) for row, value in enumerate(values) if value < -slack]
         report.each(f"values of {name} are not negative", wrong, n)
-    units = "max_nodes" in part
-    what = (
-        f"{name} is not additive: largest child <= node <= sum of its children"
-        if units
-        else f"sums of {name}"
-    )
-    if consistency == "none" or (units and consistency == "linear"):
-        why = "unbiased counts of units keep to no bounds" if units else "rows do not add up"
-        report.skip(what, f'with consistency "{consistency}" {why}: changed values cannot be seen')
+    unlike = "max_nodes" in part
+    what = f"{name}, not additive: largest child <= node <= their sum" if unlike else f"sums of {name}"
+    if consistency in (("none", "linear") if unlike else ("none",)):
+        report.skip(what, f'with consistency "{consistency}" this need not hold: changes cannot be seen')
     else:
         wrong = [
             f"{line(row)} shows {texts[row]}, its children "
@@ -1229,7 +1219,8 @@ def estimates(tree: Tree, noise: Levels, excess: Levels, measured: Levels, beyon
     z, sums = [measured[-1]], []
     for level in reversed(range(len(noise) - 1)):
         total = tree.sums(level + 1, z[-1])
-        sums.append([children - e for children, e in zip(total, beyond[level], strict=True)])
+        more = zip(total, beyond[level], excess[level], strict=True)
+        sums.append([y - (e if 0 < v < math.inf else 0.0) for y, e, v in more])
         own = zip(measured[level], sums[-1], noise[level], below[level], strict=True)
         z.append([average(*each) for each in own])
     z, sums = z[::-1], sums[::-1]
@@ -1328,9 +1319,11 @@ def check_intervals(quantity: Quantity, columns: dict[str, list[str]], report: R
 def check_noise_scales(quantity: Quantity, columns: dict[str, list[str]], tree: Tree, report: Report) -> None:
     """Check that the noise scales of the table are those of the plan, of the nodes and of excesses."""
     part, unit, n = quantity.part, float(quantity.unit), len(tree.rows)
-    of_nodes = "", part["noise_scales"][:n], part["known"]["exact"]
-    of_excess = "excess_", [*part["noise_scales"][n:], [None]], [[]] * n
-    for what, levels, known in [of_nodes, of_excess][: 1 + ("max_nodes" in part)]:
+    kinds: list[tuple[str, list[Any], list[Any]]] = [
+        ("", part["noise_scales"][:n], part["known"]["exact"]),
+        ("excess_", [*part["noise_scales"][n:], [None]], [[]] * n),
+    ]
+    for what, levels, known in kinds[: 1 + ("max_nodes" in part)]:
         planned: dict[int, float | None] = {}
         for nodes, exact, (scale,) in zip(tree.rows, known, levels, strict=True):
             public = dict(exact)
@@ -1339,9 +1332,8 @@ def check_noise_scales(quantity: Quantity, columns: dict[str, list[str]], tree: 
         wrong, start = [], f"{quantity.prefix}{what}"
         for row, scale in sorted(planned.items()):
             stated, measured = columns[f"{start}noise_scale"][row], columns[f"{start}measurement"][row]
-            if not (
-                stated == measured == "" if scale is None else abs(parse(stated) - scale) <= 1e-9 * scale
-            ):
+            as_planned = stated == measured == "" if scale is None else abs(parse(stated) / scale - 1) <= 1e-9
+            if not as_planned:
                 wrong.append(f"{line(row)} shows {stated or 'nothing'}, not {scale}")
         report.each(f"{what.replace('_', ' ')}noise scales of {quantity.name!r}", wrong, len(planned))
 
@@ -1354,26 +1346,22 @@ def check_estimates(
     what = f"estimates of {quantity.name!r} from its measurements"
     shown = [quantity.name] * (part["consistency"] in ("none", "linear"))
     shown += [f"{start}linear"] * part.get("keep_linear", False)
-    if sum(map(len, tree.rows)) > len(columns["level"]):
-        report.skip(what, "measurements below short paths are not shown")
-        return
-    if not shown or quantity.shown != "values" or part["quantity"]["shift"]:
-        report.skip(what, "the table shows none that follow from them alone")
+    chains = sum(map(len, tree.rows)) > len(columns["level"])
+    if chains or not shown or quantity.shown != "values" or part["quantity"]["shift"]:
+        why = "none are shown below short paths" if chains else "the table shows none that follow from them"
+        report.skip(what, why)
         return
 
+    def read_levels(name: str, rows: list[list[int]]) -> Levels:
+        return [[parse(columns[name][row]) / unit for row in level] for level in rows]
+
     noise, excess = noise_of(part, laplace, tree)
-    found = [[parse(columns[f"{start}measurement"][row]) / unit for row in rows] for rows in tree.rows]
+    found = read_levels(f"{start}measurement", tree.rows)
     for values, exact in zip(found, part["known"]["exact"], strict=True):
         for place, count in exact:
             values[place] = count
     if part["consistency"] != "none":
-        beyond = [
-            [
-                parse(columns["excess_measurement"][row]) if 0 < v < math.inf else 0.0
-                for row, v in zip(*level, strict=True)
-            ]
-            for level in zip(tree.rows, excess, strict=False)
-        ]
+        beyond = read_levels(EXCESS[0], tree.rows[:-1]) if "max_nodes" in part else excess
         found = estimates(tree, noise, excess, found, beyond)
     expected = [each for level in found for each in level]
     slack = 1e-9 * (max(map(abs, expected)) + 1)
@@ -1430,8 +1418,8 @@ def verify(
     else:
         report.skip("bytes of the table", f"there is no {sidecar.name}")
     check_release(plan, raw, described, ledger_digest, report)
-    kind = plan.get("kind")
-    if not isinstance(kind, str) or kind not in RULES or (kind == "joint" and has_units(plan)):
+    kind, units_beside = plan.get("kind"), '"max_nodes": ' in json.dumps(plan.get("plans"))
+    if not isinstance(kind, str) or kind not in RULES or (kind == "joint" and units_beside):
         known = plan.get("format") == PLAN and isinstance(kind, str) and kind in OTHER_KINDS
         report.check("format", known, f"{plan.get('format')}, {kind}")
         what = f" ({OTHER_KINDS[str(kind)]})" if known else ""
@@ -1475,14 +1463,6 @@ def verify(
             check_intervals(each, columns, report)
     if plan["kind"] == "joint":
         check_joint_budget(plan, quantities, laplace, report)
-
-
-def has_units(plan: dict[str, Any]) -> bool:
-    """Whether a plan for several quantities counts distinct units too."""
-    parts = plan.get("plans")
-    return many(many(lambda part: True))(parts) and any(
-        "max_nodes" in part for pair in parts for part in pair if isinstance(part, dict)
-    )
 
 
 def check_release(

@@ -50,10 +50,10 @@ def records(n=400, seed=0):
     return PLACES.sample(n, replace=True, random_state=seed).reset_index(drop=True).assign(**values)
 
 
-def released(plan, seed=0):
-    return json.loads(json.dumps(plan.to_dict())), rows_of(
-        plan.release(records(seed=seed), rng=np.random.default_rng(seed))
-    )
+def released(plan, seed=0, data=None):
+    given = records(seed=seed) if data is None else data
+    table = plan.release(given, rng=np.random.default_rng(seed))
+    return json.loads(json.dumps(plan.to_dict())), rows_of(table)
 
 
 def edited(stored, *path, value):
