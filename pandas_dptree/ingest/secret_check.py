@@ -26,6 +26,7 @@ from pandas_dptree.ingest.bins import BinTally
 from pandas_dptree.ingest.contributions import LeafTally
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.leaves import key_codes
+from pandas_dptree.ingest.nested_bounding import Nested, nested_rows
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.prefixes import PrefixTally
 from pandas_dptree.ingest.private_keys import PathTally
@@ -43,7 +44,7 @@ from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = [
     "ELSEWHERE", "MISSING_KEY", "MISSING_UNIT", "MISSING_VALUE", "REASONS", "STRUCTURAL_ZERO", "UNKNOWN_KEY",
-    "UNREADABLE_VALUE", "Found", "bounded_values", "found_in", "public_keys",
+    "UNREADABLE_VALUE", "Found", "bounded_values", "found_in", "nodes_per_unit", "public_keys",
     "rows_per_leaf", "rows_per_unit",
 ]  # fmt: skip
 
@@ -63,13 +64,16 @@ REASONS = (
 Found: TypeAlias = "Counter[tuple[Hashable, ...]]"
 """Numbers of records, by what they have in common: ``("read",)``, ``("counted",)``, ``("level", number)``,
 ``("dropped", reason, column)``, ``("key", column, canonical form)``; ``("kept", max_contributions)``, and
-``("kept", max_contributions, max_per_leaf)`` for other bounds in a leaf than those of the plan;
-``("nodes", level, max_nodes)``, numbers of pairs of a unit and a node instead of records; and
+``("kept", max_contributions, max_per_leaf)`` for other bounds in a leaf than those of the plan; and
 ``("below", place)``, ``("above", place)`` and ``("missing", place)``, with a place in `bounded_values`. An
-entry ``("more", column)`` says that rare keys of a column were left out."""
+entry ``("more", column)`` says that rare keys of a column were left out. ``("nodes", max_nodes, level)`` is
+the number of nodes that units keep, and ``("units", max_nodes, level)`` of units that keep all of theirs."""
 
 _MOST_KEYS = 2**16
 """So many different keys that are not in the domain are held for each column."""
+
+_TRIED = (1, 2, 3, 5, 10, 20)
+"""Usual bounds on what a unit contributes."""
 
 _NO_UNITS = Units(-1, np.zeros((0, 0), dtype=np.uint64))
 """Stands for the units of a packet that holds what was found instead of rows."""
@@ -82,14 +86,29 @@ def found_in(records: Records, tally: Tally[Any], bounding: Bounding) -> Found:
     return discreetly(records.columns, partial(bound_and_count, records, check, bounding.get("temp_folder")))
 
 
-def rows_per_unit(max_contributions: int) -> list[int]:
-    """List the bounds on the rows of a unit that are tried: some usual ones, and that of the plan."""
-    return sorted({1, 2, 3, 5, 10, 20, max_contributions})
+def rows_per_unit(tally: Tally[Any], max_contributions: int) -> list[int]:
+    """List the bounds on the rows of a unit that are tried: some usual ones, and that of the plan.
+
+    A unit that is counted in nodes keeps a row in each of its leaves, or rows are not bounded.
+    """
+    tried, nested = sorted({*_TRIED, max_contributions}), tally.nested
+    if nested is None:
+        return tried
+    return [] if nested.max_rows is None else [most for most in tried if most >= nested.max_nodes[-1]]
+
+
+def nodes_per_unit(tally: Tally[Any]) -> list[int | tuple[int, ...]]:
+    """List likewise the bounds on the nodes of a unit, of all levels alike, or as they are in the plan."""
+    if not isinstance(tally, UnitTally):
+        return []
+    *above, most = tally.nested.max_nodes
+    alike = all(each == min(most, n) for each, n in zip(above, tally.domain.tree.level_sizes, strict=False))
+    return [*sorted({*_TRIED, most}), *([] if alike or not above else [tally.nested.max_nodes])]
 
 
 def rows_per_leaf(tally: Tally[Any], caps: Caps) -> list[int | None]:
     """List likewise the bounds in a leaf, with None for no bound; empty if a tally has no leaves."""
-    if isinstance(tally, BinTally | UnitTally):
+    if isinstance(tally, (BinTally, UnitTally)):
         return []
     return [None, *sorted({1, 2, 3, *(cap for cap in caps[-1:] if cap is not None)})]
 
@@ -195,9 +214,10 @@ class Check(BoundedTally[Found]):
         tally: Any = self.tally
         units = Units(packets[0].units.kind, np.concatenate([packet.units.words for packet in packets]))
         rows = tally.together([packet.rows for packet in packets])
-        unit = units.numbers(units.hashes(self.key))
         if isinstance(tally.release, UnitTally):
-            self._count_nodes(found, unit, rows)
+            self._count_nodes(found, units, rows, tally.release)
+            return
+        unit = units.numbers(units.hashes(self.key))
         per_leaf = rows_per_leaf(tally.release, self.caps)
         own = self.caps[-1] if self.caps else None
         inner = [
@@ -208,20 +228,31 @@ class Check(BoundedTally[Found]):
         leaf = pd.factorize(rows.order)[0]
         for most_in_leaf in per_leaf or [None]:
             rows_of_unit = _rows_of_units(unit, [(most_in_leaf, leaf), *inner])
-            for most in rows_per_unit(self.max_contributions):
+            for most in rows_per_unit(tally.release, self.max_contributions):
                 kept = int(np.minimum(rows_of_unit, most).sum())
                 found["kept", most, most_in_leaf] += kept
                 if most_in_leaf == own:
                     found["kept", most] += kept
 
-    def _count_nodes(self, found: Found, unit: IntArray, rows: Rows) -> None:
-        """Count the nodes that units keep on each level below the root under each bound."""
-        tally: Any = self.tally
-        for level in range(1, tally.release.domain.tree.depth + 1):
-            pairs = pd.DataFrame({"unit": unit, "node": tally.release.nodes(rows, level)}).drop_duplicates()
-            n_nodes = np.bincount(pairs["unit"])
-            for most in rows_per_unit(self.max_contributions):
-                found["nodes", level, most] += int(np.minimum(n_nodes, most).sum())
+    def _count_nodes(self, found: Found, units: Units, rows: Rows, tally: UnitTally) -> None:
+        """Count the nodes and rows that units, all of one sort, keep under each bound."""
+        tree, levels = tally.domain.tree, range(tally.domain.tree.depth + 1)
+
+        def counted(bounds: Nested) -> IntArray:
+            """Count the nodes of each level that each unit keeps, and in the last line its rows."""
+            kept = nested_rows(units, [rows.order], tree.nodes_above, bounds, self.key)
+            first, unit = kept.first_level, np.cumsum(kept.first_level <= 0) - 1
+            return np.array([np.bincount(unit[first <= level]) for level in (*levels, len(levels))])
+
+        everything = counted(Nested(tree.level_sizes))
+        for bound in nodes_per_unit(tally):
+            kept = counted(Nested((1, *[bound] * tree.depth) if isinstance(bound, int) else bound))
+            for level in levels:
+                found["nodes", bound, level] += int(kept[level].sum())
+                found["units", bound, level] += int((kept[level] == everything[level]).sum())
+        n_rows = counted(Nested(tally.nested.max_nodes, len(rows)))[-1]
+        for most in rows_per_unit(tally, self.max_contributions):
+            found["kept", most] += int(np.minimum(n_rows, most).sum())
 
 
 def _rows_of_units(unit: IntArray, capped: Sequence[tuple[int | None, IntArray]]) -> IntArray:

@@ -25,12 +25,12 @@ from pandas_dptree.ingest.secret_check import (
     Found,
     bounded_values,
     found_in,
+    nodes_per_unit,
     public_keys,
     rows_per_leaf,
     rows_per_unit,
 )
 from pandas_dptree.ingest.tallies import Tally
-from pandas_dptree.ingest.unit_counts import UnitTally
 from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = ["SecretCheck", "checked"]
@@ -47,7 +47,7 @@ _WIDEST = 60
 _NUMBER = re.compile(r"(0*)([0-9]+)(\.0+)?")
 """A whole number as text: its leading zeros, its digits, and a decimal point."""
 
-_COUNTS = {"rows", "nodes", "max_nodes", "below", "above", "missing", "max_contributions"}
+_COUNTS = {"rows", "below", "above", "missing", "max_contributions", "nodes", "units"}
 """Names of columns of whole numbers."""
 
 
@@ -80,11 +80,12 @@ class SecretCheck:
         each row is a unit of its own.
     kept_per_leaf : pandas.DataFrame
         The same for each ``max_contributions`` and each ``max_per_leaf``, missing where there is no such
-        bound. Bounds on nodes of other levels are those of the plan. Empty for distributions too, and where
-        distinct units are counted.
+        bound. Bounds on nodes of other levels are those of the plan. Empty for distributions too.
     kept_nodes : pandas.DataFrame
-        Where distinct units are counted, for each ``level`` below the root and each ``max_nodes``, a bound of
-        all levels, the number of ``nodes`` that units keep: the counts of the level, added up.
+        For each ``max_nodes`` and each ``level``, the number of ``nodes`` that units keep, added up over the
+        units, and the number of ``units`` that keep all of their nodes of the level. On the level of the
+        total, both are the number of units. A bound is one number for all levels; if the plan has several,
+        they are tried together as well. Empty unless the plan counts distinct units.
     clipped : pandas.DataFrame
         For each ``column`` that is added up or binned, with its ``lower`` and ``upper`` bound: how many
         values of counted rows are ``below`` and ``above`` them, and how many are ``missing``, or cannot be
@@ -120,8 +121,8 @@ class SecretCheck:
 
     def _parts(self, form: str) -> Iterator[str]:
         """Yield the sentences and the formatted tables."""
-        is_bounded = len(self.kept) or len(self.kept_nodes)
-        unbounded = ", before the rows of each unit are bounded" if is_bounded else ""
+        bounded = "rows" if len(self.kept) else "nodes" if len(self.kept_nodes) else None
+        unbounded = "" if bounded is None else f", before the {bounded} of each unit are bounded"
         yield f"Rows read: {self.read:,}. Counted: {self.counted:,}{unbounded}."
         shown = self.keys.assign(**{name: self.keys[name].map(_shown) for name in ("value", "near")})
         by_leaf = self.kept_per_leaf[self.kept_per_leaf["max_per_leaf"].notna()]
@@ -131,7 +132,7 @@ class SecretCheck:
             "Rows whose keys match, by level:": self.levels,
             "Rows that are kept, by the bound on the rows of each unit:": self.kept,
             "Rows that are kept, by the bounds on the rows of each unit in total and in a leaf:": by_leaf,
-            "Distinct units in all nodes of a level, by the bound on nodes of each unit:": self.kept_nodes,
+            "Nodes that units keep, and units that keep all, by the bound on nodes:": self.kept_nodes,
             "Values outside their bounds, which are clipped; rows without a value are dropped:": self.clipped,
         }
         formats: dict[str, Any] = dict.fromkeys(_COUNTS, "{:,}".format)
@@ -172,13 +173,15 @@ def _described(
         for column in dict.fromkeys([*columns, None])
         if found["dropped", reason, column]
     ]
-    bounds = [] if bounding.get("privacy_unit") is None else rows_per_unit(bounding["max_contributions"])
-    below = list(enumerate(levels))[1:] if isinstance(tally, UnitTally) else []
-    kept_nodes = [(name, most, found["nodes", level, most]) for level, name in below for most in bounds]
-    if isinstance(tally, UnitTally) and not tally.quantities:
-        bounds = []  # of rows
+    by_row = bounding.get("privacy_unit") is None
+    bounds = [] if by_row else rows_per_unit(tally, bounding["max_contributions"])
     in_leaf = rows_per_leaf(tally, bounding.get("caps", ()))
     kept_per_leaf = [(most, cap, found["kept", most, cap]) for most in bounds for cap in in_leaf]
+    kept_nodes = [
+        (most, name, found["nodes", most, level], found["units", most, level])
+        for most in nodes_per_unit(tally)
+        for level, name in enumerate(levels)
+    ]
     clipped = [
         (of.column, *_ends(of), *(found[side, place] for side in ("below", "above", "missing")))
         for place, of in enumerate(bounded_values(tally))
@@ -193,7 +196,7 @@ def _described(
         kept_per_leaf=_frame(kept_per_leaf, "max_contributions", "max_per_leaf", "rows").astype(
             {"max_per_leaf": "Int64"}
         ),
-        kept_nodes=_frame(kept_nodes, "level", "max_nodes", "nodes"),
+        kept_nodes=_frame(kept_nodes, "max_nodes", "level", "nodes", "units"),
         clipped=_frame(clipped, "column", "lower", "upper", "below", "above", "missing"),
         incomplete=tuple(column for column in tally.columns if found["more", column]),
     )

@@ -181,6 +181,7 @@ def test_nodes_are_chosen_as_slowly(tree, mask, seed):
                 rows[path[-1]] for path in expected[-1]
             )
         assert (first < 0).sum() == (len({path[depth] for path in paths}) > len(expected[depth]))
+        assert counted or (first <= depth).all()
         n_units += (first <= 0).sum()
     assert n_units == len({*map(tuple, unit.tolist())})
 

@@ -15,7 +15,8 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError, CallError
 from pandas_dptree.hierarchy.values import UNKNOWN, key_form
 from pandas_dptree.ingest.frames import Records
-from pandas_dptree.ingest.unit_counts import unit_counts
+from pandas_dptree.ingest.secret_check import found_in
+from pandas_dptree.ingest.unit_counts import open_units, unit_counts
 from pandas_dptree.ingest.units import unit_form
 from pandas_dptree.plans.execute import exact_leaves
 from pandas_dptree.plans.running import Origin, Resources
@@ -25,7 +26,7 @@ from tests.helpers_cases import each
 from tests.helpers_engine_verbs import KEYS, PLACES
 from tests.helpers_engines import ENGINES, in_spark, odd_records
 from tests.helpers_kinds import PLANS, RECORDS
-from tests.helpers_random import words
+from tests.helpers_random import fixed_words
 from tests.strategies import Hostile, objects
 
 polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
@@ -215,21 +216,59 @@ def test_what_bounds_in_a_leaf_would_keep_is_what_releases_keep(inner, table):
     assert "in total and in a leaf" in check.to_text()
 
 
-def test_what_bounds_on_nodes_would_keep_is_what_releases_keep(table):
-    """Of a unit each node that its rows are in is counted, up to the bound."""
-    bounds, columns = {"privacy_unit": "unit", "max_nodes": 4}, {"n": "count", "people": "units"}
-    check = dpt.plan_units(DOMAIN, epsilon=1.0, **bounds).secret_check(table)
-    together = dpt.plan_agg(DOMAIN, columns, epsilon=1.0, max_contributions=4, **bounds).secret_check(table)
-    pd.testing.assert_frame_equal(check.kept_nodes, together.kept_nodes)
-    assert sorted({*check.kept_nodes["max_nodes"]}) == [1, 2, 3, 4, 5, 10, 20]
-    for most, found in check.kept_nodes.groupby("max_nodes"):
-        limits = [min(most, size) for size in (1, *DOMAIN.tree.level_sizes[1:])]
-        bounding = {"privacy_unit": "unit", "max_contributions": most, "random_words": words(most)}
-        nodes = unit_counts(table, DOMAIN, limits, **bounding).nodes
-        assert found["nodes"].tolist() == [level.sum() for level in nodes[1:]]
-    assert check.kept.empty and check.kept_per_leaf.empty and together.kept_per_leaf.empty
-    assert together.kept["rows"].is_monotonic_increasing
-    assert "Distinct units in all nodes of a level" in check.to_text()
+def nodes_of_units(rows):
+    """The nodes of each level in which each unit has counted rows."""
+    nodes = {}
+    for row in rows:
+        path, who = tuple(key_form(row[name]) for name in KEYS), unit_form(row["unit"])
+        if path in CITIES and who not in (None, UNKNOWN):
+            for level in range(len(KEYS) + 1):
+                nodes.setdefault(who, [set() for _ in range(len(KEYS) + 1)])[level].add(path[:level])
+    return list(nodes.values())
+
+
+CITIES = {tuple(map(key_form, path)) for path in PLACES.itertuples(index=False)}
+
+
+@pytest.mark.parametrize("max_nodes", [1, 4, {"state": 1, "city": 4}])
+def test_nodes_of_distinct_units_are_those_of_brute_force(max_nodes, table):
+    units = nodes_of_units(table.to_pylist())
+    plan = dpt.plan_units(DOMAIN, epsilon=1.0, privacy_unit="unit", max_nodes=max_nodes)
+    check = plan.secret_check(table)
+    assert check.kept.empty and check.kept_per_leaf.empty
+    assert "before the nodes of each unit are bounded" in check.to_text()
+    tried = {(most, level): kept for most, level, *kept in check.kept_nodes.itertuples(index=False)}
+    bounds = [1, 2, 3, *[4] * (max_nodes != 1), 5, 10, 20, *[(1, 1, 4, 4)] * isinstance(max_nodes, dict)]
+    assert list(tried) == [(most, name) for most in bounds for name in plan.level_names]
+    for level, name in enumerate(plan.level_names):
+        for most in (1, 2, 3, 5, 10, 20):
+            kept = [min(most, len(nodes[level])) for nodes in units]
+            assert tried[most, name] == [sum(kept), sum(len(nodes[level]) <= most for nodes in units)]
+
+
+@each("max_nodes", [(1, 1, 4, 4), (1, 2, 2, 2)])
+def test_what_distinct_units_would_keep_is_what_releases_keep(max_nodes, table):
+    """Of other bounds than one for all levels, that depends on which nodes are chosen above."""
+    bounding = {"privacy_unit": "unit", "max_contributions": 6, "random_words": fixed_words(5)}
+    found = found_in(*open_units(table, DOMAIN, max_nodes, [COUNT], bounding), bounding)
+    counts = unit_counts(table, DOMAIN, max_nodes, **bounding)
+    name = max_nodes if max_nodes[1] == 1 else 2
+    assert [found["nodes", name, level] for level in range(4)] == [level.sum() for level in counts.nodes]
+    assert found["units", name, 0] - found["units", name, 3] == counts.units_cut > 0
+    tried = [most for kind, *most in found if kind == "kept"]
+    assert sorted(tried) == [[most] for most in (2, 3, 5, 6, 10, 20) if most >= max_nodes[-1]]
+    for most in (5, 6, 20):
+        sums = unit_counts(table, DOMAIN, max_nodes, [COUNT], **bounding | {"max_contributions": most}).sums
+        assert found["kept", most] == sums[0].sum()
+    plan = dpt.plan_agg(
+        DOMAIN,
+        {"units": "units", "rows": "count"},
+        epsilon=1.0,
+        max_nodes=4,
+        max_contributions=6,
+        privacy_unit="unit",
+    )
+    assert list(plan.secret_check(table).kept["max_contributions"]) == [5, 6, 10, 20]
 
 
 NEAR = {
