@@ -80,12 +80,12 @@ class SecretCheck:
         each row is a unit of its own.
     kept_per_leaf : pandas.DataFrame
         The same for each ``max_contributions`` and each ``max_per_leaf``, missing where there is no such
-        bound. Bounds on nodes of other levels are those of the plan. Empty for distributions too.
+        bound. Bounds on nodes of other levels are those of the plan. Empty for distributions too, and where
+        distinct units are counted.
     kept_nodes : pandas.DataFrame
-        For each ``max_nodes`` and each ``level``, the number of ``nodes`` that units keep, added up over the
-        units, and the number of ``units`` that keep all of their nodes of the level. On the level of the
-        total, both are the number of units. A bound is one number for all levels; if the plan has several,
-        they are tried together as well. Empty unless the plan counts distinct units.
+        Where distinct units are counted, for each ``level`` below the root and each ``max_nodes``, the number
+        of ``nodes`` that units keep: the counts of the level, added up; and of ``units`` that keep all of
+        theirs. A bound is one number for all levels; if the plan has several, they are tried too, together.
     clipped : pandas.DataFrame
         For each ``column`` that is added up or binned, with its ``lower`` and ``upper`` bound: how many
         values of counted rows are ``below`` and ``above`` them, and how many are ``missing``, or cannot be
@@ -132,7 +132,7 @@ class SecretCheck:
             "Rows whose keys match, by level:": self.levels,
             "Rows that are kept, by the bound on the rows of each unit:": self.kept,
             "Rows that are kept, by the bounds on the rows of each unit in total and in a leaf:": by_leaf,
-            "Nodes that units keep, and units that keep all, by the bound on nodes:": self.kept_nodes,
+            "Nodes that units keep, and units that keep all of theirs, by the bound:": self.kept_nodes,
             "Values outside their bounds, which are clipped; rows without a value are dropped:": self.clipped,
         }
         formats: dict[str, Any] = dict.fromkeys(_COUNTS, "{:,}".format)
@@ -178,9 +178,9 @@ def _described(
     in_leaf = rows_per_leaf(tally, bounding.get("caps", ()))
     kept_per_leaf = [(most, cap, found["kept", most, cap]) for most in bounds for cap in in_leaf]
     kept_nodes = [
-        (most, name, found["nodes", most, level], found["units", most, level])
+        (name, most, found["nodes", most, level], found["units", most, level])
+        for level, name in [*enumerate(levels)][1:]
         for most in nodes_per_unit(tally)
-        for level, name in enumerate(levels)
     ]
     clipped = [
         (of.column, *_ends(of), *(found[side, place] for side in ("below", "above", "missing")))
@@ -196,7 +196,7 @@ def _described(
         kept_per_leaf=_frame(kept_per_leaf, "max_contributions", "max_per_leaf", "rows").astype(
             {"max_per_leaf": "Int64"}
         ),
-        kept_nodes=_frame(kept_nodes, "max_nodes", "level", "nodes", "units"),
+        kept_nodes=_frame(kept_nodes, "level", "max_nodes", "nodes", "units"),
         clipped=_frame(clipped, "column", "lower", "upper", "below", "above", "missing"),
         incomplete=tuple(column for column in tally.columns if found["more", column]),
     )

@@ -237,13 +237,13 @@ def test_nodes_of_distinct_units_are_those_of_brute_force(max_nodes, table):
     check = plan.secret_check(table)
     assert check.kept.empty and check.kept_per_leaf.empty
     assert "before the nodes of each unit are bounded" in check.to_text()
-    tried = {(most, level): kept for most, level, *kept in check.kept_nodes.itertuples(index=False)}
+    tried = {(level, most): kept for level, most, *kept in check.kept_nodes.itertuples(index=False)}
     bounds = [1, 2, 3, *[4] * (max_nodes != 1), 5, 10, 20, *[(1, 1, 4, 4)] * isinstance(max_nodes, dict)]
-    assert list(tried) == [(most, name) for most in bounds for name in plan.level_names]
-    for level, name in enumerate(plan.level_names):
+    assert list(tried) == [(name, most) for name in KEYS for most in bounds]
+    for level, name in enumerate(KEYS, 1):
         for most in (1, 2, 3, 5, 10, 20):
             kept = [min(most, len(nodes[level])) for nodes in units]
-            assert tried[most, name] == [sum(kept), sum(len(nodes[level]) <= most for nodes in units)]
+            assert tried[name, most] == [sum(kept), sum(len(nodes[level]) <= most for nodes in units)]
 
 
 @each("max_nodes", [(1, 1, 4, 4), (1, 2, 2, 2)])
