@@ -257,7 +257,7 @@ class JointPlan(Plan[pd.DataFrame]):
     @property
     def _aggregates(self) -> list[Aggregate]:
         shown = {name: self._shown(name) for name in self.plans}
-        means: list[Aggregate] = ["mean"] * ("mean" in shown.values())
+        means: list[Aggregate] = ["mean"] * ("mean" in shown.values() or self.per_unit is not None)
         totals = [
             self.plans[name]._aggregates for name, how in shown.items() if how in ("count", "sum", "units")
         ]
@@ -420,6 +420,8 @@ class JointPlan(Plan[pd.DataFrame]):
                 own[str(name)] |= {"middle": float(plan.quantity.origin), "count": str(self.count)}
             if not plan._spends:
                 own[str(name)] |= dict.fromkeys(plan.loss.to_dict(), 0.0)
+        if self.per_unit is not None:
+            own[str(self.per_unit)] = {"shown": "mean"}
         shared = {key: value for key, value in common.items() if key not in (*_OWN, *differing)}
         return {**shared, **self.loss.to_dict(), "digest": self.digest, "quantities": own}
 

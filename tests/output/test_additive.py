@@ -83,7 +83,7 @@ def test_pages_say_what_such_numbers_are():
     assert "Counts distinct person: each once in every node, in at most 3 of the level district " in page
     assert "each person, with all rows" in page and "At most" not in page
     both = visitors().dp.to_html()
-    assert "“visitors” counts distinct person" in both and "Counts at most 4 rows of each person" in both
+    assert "“visitors” counts distinct person" in both and "Uses at most 4 rows of each person" in both
 
 
 def test_errors_follow_from_the_noise_that_a_table_states():
@@ -107,6 +107,18 @@ def test_the_moments_of_errors_are_those_of_the_plan(column):
     found = Estimates.of(table, column)
     listed = np.concatenate([level[plan.tree.listed(at)] for at, level in enumerate(fourth)])
     np.testing.assert_allclose(found.moments[1], listed, rtol=1e-9)
+
+
+def test_visits_of_each_visitor_are_means():
+    """Pages say so, and their numbers are compared with the errors of the table."""
+    table = visitors()
+    assert "Visits each: 1." in (page := table.dp.to_html(columns="visits_each")) and " over all, by" in page
+    assert "means of all rows can differ" in page and "first-order approximation" in page
+    assert table.dp.top(3, column="visits_each")["rank"].tolist() == [1, 2, 3]
+    change = visitors().dp.change_from(table, column="visits_each")
+    assert change["change"].notna().sum() > 20
+    with pytest.raises(ArgumentError, match="holds means"):
+        table.dp.proportions(column="visits_each")
 
 
 def test_counts_of_rows_are_not_compared_with_counts_of_units():

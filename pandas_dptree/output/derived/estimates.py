@@ -96,6 +96,8 @@ def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released
             'states no noise: it has no attrs["dp"].',
             hint="many operations on frames lose attrs, and so do most files: " + _WHOLE_TABLE,
         )
+    if stated.get("shown") == "mean":  # its errors are those of the table, whatever they are made of
+        scales = stated.get("noise_scale", {})
     if mechanism not in NOISES or not isinstance(scales, Mapping) or "consistency" not in stated:
         why = (
             "has private keys or an implicit tree: nodes that it does not show have unknown counts"
