@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -186,9 +186,54 @@ def opendp_gaussian_counts(scale: float, counts: np.ndarray) -> np.ndarray:
     return np.array(dp.m.make_gaussian(*space, scale=scale)(counts.astype(int).tolist()))
 
 
+def opendp_laplace_scale(epsilon: float) -> Callable[[float], float]:
+    """Find the smallest Laplace noise on counts for which OpenDP certifies epsilon, by what a unit moves."""
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="f64")
+    return lambda moves: float(
+        dp.binary_search(
+            lambda s: dp.m.make_laplace(*space, scale=s).map(moves) <= epsilon, bounds=(0.1, 1e5)
+        )
+    )
+
+
+def opendp_laplace_counts(scale: float, counts: np.ndarray) -> np.ndarray:
+    """Release counts with OpenDP's Laplace noise."""
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="f64")
+    return np.array(dp.m.make_laplace(*space, scale=scale)(counts.astype(int).tolist()))
+
+
 def pipeline_dp_noise(epsilon: float, delta: float) -> Callable[[float], float]:
     """Ask PipelineDP for the standard deviation of Gaussian noise on counts, by what a unit moves."""
     import pipeline_dp.dp_computations as computations
 
     create = computations.GaussianMechanism.create_from_epsilon_delta
     return lambda moves: float(create(epsilon, delta, moves).std)
+
+
+def pipeline_dp_people(
+    people: Iterable[int], nodes: Iterable[str], public: list[str], most: int, epsilon: float
+) -> np.ndarray:
+    """Count the people of each public node with PipelineDP: each person in `most` of them, Laplace noise."""
+    import pipeline_dp
+
+    accountant = pipeline_dp.NaiveBudgetAccountant(total_epsilon=epsilon, total_delta=0)
+    engine = pipeline_dp.DPEngine(accountant, pipeline_dp.LocalBackend())
+    counts = engine.aggregate(
+        list(zip(people, nodes, strict=True)),
+        pipeline_dp.AggregateParams(
+            metrics=[pipeline_dp.Metrics.PRIVACY_ID_COUNT],
+            noise_kind=pipeline_dp.NoiseKind.LAPLACE,
+            max_partitions_contributed=most,
+            max_contributions_per_partition=1,
+        ),
+        pipeline_dp.DataExtractors(
+            privacy_id_extractor=lambda row: row[0],
+            partition_extractor=lambda row: row[1],
+            value_extractor=lambda row: 0,
+        ),
+        public_partitions=public,
+    )
+    accountant.compute_budgets()
+    found = dict(counts)
+    return np.array([found[node].privacy_id_count for node in public])

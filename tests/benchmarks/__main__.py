@@ -21,6 +21,7 @@ from tests.benchmarks import (
     bench_release,
     bench_sampling,
     bench_unit_counts,
+    bench_units,
 )
 
 
@@ -33,6 +34,7 @@ def main() -> int:
         bench_bounding,
         bench_people,
         bench_unit_counts,
+        bench_units,
         bench_implicit,
         bench_private_keys,
         bench_distribution,
