@@ -299,13 +299,25 @@ class JointPlan(Plan[pd.DataFrame]):
         together.insert(0, "quantity", pd.Index(names, tupleize_cols=False, dtype=object).array)
         return together.infer_objects()
 
-    def compare(self, **bounds: Any) -> pd.DataFrame:
-        """Compare mechanisms and splits, or `bounds`, as `AdditivePlan.compare`, by ``quantity`` as well.
+    def compare(self, *, max_nodes: Sequence[Any] | None = None, **bounds: Any) -> pd.DataFrame:
+        """Compare mechanisms and splits, or bounds, as `AdditivePlan.compare`, by ``quantity`` as well.
 
-        `bounds` are lists for ``max_contributions`` and ``max_per_leaf``. Each quantity keeps its part of the
-        loss.
+        `bounds` are lists for ``max_contributions`` and ``max_per_leaf``, and compare what is added up over
+        records; `max_nodes` lists those of distinct units, and compares their counts. Each quantity keeps its
+        part of the loss.
         """
-        spending = {str(name): plan for name, plan in self.plans.items() if plan._spends}
+        if max_nodes is not None and (bounds or self.units is None):
+            raise ArgumentError(
+                "max_nodes",
+                "bounds the nodes of distinct units, which are not compared here.",
+                hint="leave it out, or compare it by itself in a plan that counts units.",
+            )
+        kind = AdditivePlan if bounds else Part if max_nodes is None else UnitPlan
+        if max_nodes is not None:
+            bounds = {"max_nodes": max_nodes}
+        spending = {
+            str(name): plan for name, plan in self.plans.items() if plan._spends and isinstance(plan, kind)
+        }
         tables = {name: plan.compare(**bounds) for name, plan in spending.items()}
         return pd.concat(tables, names=["quantity"])
 

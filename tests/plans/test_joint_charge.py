@@ -122,3 +122,21 @@ def test_a_part_that_was_changed_is_refused():
         with pytest.raises(ArgumentError):
             dpt.Plan.from_dict(changed | {"digest": digest_of(changed)}, DOMAIN)
         assert part["noise_scales"]
+
+
+def test_bounds_are_compared_for_the_quantities_that_they_bound():
+    """Those of rows for what is added up over rows, those of nodes for distinct units."""
+    plan = plan_of(epsilon=1.0)
+    rows, nodes, both = plan.compare(max_contributions=[6, 4]), plan.compare(max_nodes=[1, 3]), plan.compare()
+    assert set(rows.index.get_level_values("quantity")) == {"visits"}
+    assert nodes.index.tolist() == [("visitors", "1"), ("visitors", "3")]
+    assert set(both.index.get_level_values("quantity")) == {"visits", "visitors"}
+    kept = nodes.loc[("visitors", "3")]
+    assert kept["objective"] == pytest.approx(plan.plans["visitors"].expected_error, rel=1e-6)
+    without = dpt.plan_agg(
+        DOMAIN, {"visits": "count"}, epsilon=1.0, privacy_unit="person", max_contributions=6
+    )
+    for other, bounds in [(without, {}), (plan, {"max_contributions": [6]})]:
+        with pytest.raises(ArgumentError, match="`max_nodes` bounds the nodes") as caught:
+            other.compare(max_nodes=[1], **bounds)
+        assert caught.value.hint
