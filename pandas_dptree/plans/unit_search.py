@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError, check_choice, quote
+from pandas_dptree.estimation.estimators import estimator_for
 from pandas_dptree.estimation.least_squares import FloatArray
 from pandas_dptree.hierarchy.areas import Area
 from pandas_dptree.hierarchy.domain import Domain, level_names
@@ -56,7 +57,7 @@ def find_unit_plan(domain: Domain | Tree, **options: Unpack[NoisyOptions]) -> Un
             split=split,
             level_weights=weights,
             objective=objective,
-            least_squares=given["consistency"] != "none",
+            least_squares=estimator_for(given["consistency"], "totals").combines_levels,
             known=public.exact,
         )
         return UnitPlan(
@@ -112,7 +113,7 @@ def _target(
         std_errors=std_errors,
         sensitivity=alone.part(np.arange(2 * tree.depth + 1) <= tree.depth),
         split=split,
-        least_squares=given["consistency"] != "none",
+        least_squares=estimator_for(given["consistency"], "totals").combines_levels,
         known=public.exact,
         widths=widths,
         max_nodes=max_nodes,

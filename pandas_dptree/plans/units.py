@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, kind_of_object
+from pandas_dptree.errors import ArgumentError, kind_of_object, quote
 from pandas_dptree.estimation.estimators import estimate_units
 from pandas_dptree.estimation.intervals import estimate_cumulants, half_widths
 from pandas_dptree.estimation.least_squares import (
@@ -475,6 +475,13 @@ def _listed(max_nodes: object) -> Sequence[Any]:
             f"must list bounds to compare, not be {kind_of_object(max_nodes)}.",
             hint="for example max_nodes=[1, 2, 4, 8].",
         )
+    for each in max_nodes:
+        if not isinstance(each, Mapping) and not (isinstance(each, int | np.integer) and 1 <= each):
+            raise ArgumentError(
+                "max_nodes",
+                f"must list whole numbers of at least 1, or mappings, not {quote(each, of=max_nodes)}.",
+                hint="for example max_nodes=[1, 2, 4, 8].",
+            )
     return max_nodes
 
 
