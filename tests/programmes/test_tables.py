@@ -209,7 +209,7 @@ def test_a_delta_beside_a_rho_is_for_tables_whose_rows_the_records_decide(folder
     assert "Together rho 0.3 and delta 2e-06 (of a budget of" in programme.describe()
 
 
-def people(folder, **source):
+def people(folder, *names, **source):
     """A programme of counts of distinct people, alone and beside their rows."""
     visits = pd.DataFrame({"u": [1, 1, 2, 2, 3], "region": list("NSNNS"), "product": list("pqppq")})
     visits.to_csv(folder / "visits.csv", index=False)
@@ -228,6 +228,7 @@ def people(folder, **source):
         },
         "outputs": {"folder": "out", "write": ["csv"]},
     }  # fmt: skip
+    document["tables"] = {name: document["tables"][name] for name in names or document["tables"]}
     return dpt.Programme.from_dict(document, folder=folder)
 
 
@@ -243,6 +244,10 @@ def test_distinct_units_are_described_and_released(tmp_path):
     assert "counts each u once in a node, in up to 2 of region, 2 of product.\n" in said
     assert "protecting each u with at most 2 rows, add_remove" in said
     assert " units to be of class E" in said
+    assert (
+        "protecting each u, add_remove"
+        in people(tmp_path, "people", privacy_unit="u", max_contributions=2).describe()
+    )
     programme.run()
     alone, both = (pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("people", "both"))
     assert both["visitors"].tolist() == [3, 2, 2, 2, 0, 2] and both["visits"].tolist() == [5, 3, 2, 3, 0, 2]

@@ -140,6 +140,11 @@ MISTAKES = {
         "`aggregations` has an invalid entry, 'n': 'nunique'",
         '"count", "units", "count_per_unit"',
     ),
+    "a long list of bounds to compare": (
+        lambda: dpt.plan_units(DOMAIN, epsilon=1.0, **PEOPLE).compare(max_nodes=[2] * 20 + [-4711]),
+        "`max_nodes` must list whole numbers of at least 1, or mappings, not an int",
+        r"for example max_nodes=\[1, 2, 4, 8\]",
+    ),
     "counts of nodes that hold records": (
         lambda: dpt.plan_units(DOMAIN, epsilon=1.0, **PEOPLE).release(np.array([1, 2, 3, 4])),
         "`data` holds counts, which do not say in how many nodes each unit is",
