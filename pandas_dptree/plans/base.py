@@ -46,7 +46,10 @@ Released = TypeVar("Released", covariant=True)
 
 FORMATS: dict[str, Callable[[float], str]] = {
     "share": lambda share: f"{share:.3f}" if share else "-",
-    "noise_scale": lambda scale: f"{scale:.4g}" if math.isfinite(scale) else "-",
+    **dict.fromkeys(
+        ("noise_scale", "excess_noise_scale"),
+        lambda scale: f"{scale:.4g}" if math.isfinite(scale) else "-",
+    ),
     **dict.fromkeys(("epsilon", "delta", "std_error", "half_width"), "{:.4g}".format),
 }
 """How to format the columns of a plan's table; a level that is not measured has no share and no noise."""
