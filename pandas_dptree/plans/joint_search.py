@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -36,6 +37,9 @@ from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
 __all__ = ["plan_jointly", "plan_means", "plan_sums", "scale_of_count", "scale_of_mean", "scale_of_sum"]
+
+_SMALL = Fraction(1, 10)
+"""An epsilon or rho at which noise is larger than one count."""
 
 _SMALLEST_ERROR = 1e-12
 """Of a quantity, in its scale: noise that is almost surely 0 has none that floats can hold."""
@@ -168,7 +172,7 @@ def plan_jointly(
 
         spending = [name for name, each in parts.items() if each != COUNT or not public.exact[-1].all()]
         part_scale = {**scale, counted: count_scale}
-        sketched = [planned(name, divisible) for name in spending]
+        sketched = [planned(name, _small(divisible) if with_units else divisible) for name in spending]
         errors = [
             (plan.expected_error if with_units else _typical_error(plan, power)) / part_scale[name]
             for name, plan in zip(spending, sketched, strict=True)
@@ -222,6 +226,12 @@ def _check_bounds_of_units(given: Mapping[str, Any], *, with_units: bool) -> Non
 def _shares(errors: Sequence[float], power: int) -> list[float]:
     """Divide a loss among quantities by their errors, in their scales, with equal parts."""
     return [max(error, _SMALLEST_ERROR) ** (2 / (1 + power)) for error in errors]
+
+
+def _small(loss: PrivacyLoss) -> PrivacyLoss:
+    """Return a part of a loss at which noise is large, so that errors are in proportion to its scale."""
+    size = exact(loss.epsilon or loss.rho or 0.0)
+    return loss.part(_SMALL / size) if size > _SMALL else loss
 
 
 def _typical_error(plan: Part, power: int) -> float:

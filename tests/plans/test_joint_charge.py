@@ -1,6 +1,9 @@
 """Counts of distinct units beside counts and sums of the same records, under one loss."""
 
+import itertools
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +12,9 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.plans.joint_charge import joint_delta, spent_together
+from pandas_dptree.plans.measurement import FROM_SHARES
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.simulated_gaussian import continuous_delta
 from tests.helpers_cases import each
 
 BY = ["region", "district"]
@@ -140,3 +146,89 @@ def test_bounds_are_compared_for_the_quantities_that_they_bound():
         with pytest.raises(ArgumentError, match="`max_nodes` bounds the nodes") as caught:
             other.compare(max_nodes=[1], **bounds)
         assert caught.value.hint
+
+
+# --- against all people of a small world ------------------------------------------------------------------
+
+
+SMALL = pd.DataFrame({"a": list("xxxyy"), "b": list("12345"), "person": 0})
+
+
+def moves_of(rows):
+    """Return what a person with rows in these leaves adds to all nodes: rows, people, and excesses."""
+    leaves = np.bincount(rows, minlength=5) if rows else np.zeros(5)
+    above = [leaves[:3].sum(), leaves[3:].sum()]
+    counts = [[leaves.sum()], above, leaves]
+    total, (x, y), present = (np.minimum(level, 1) for level in counts)
+    excess = [[x + y - total[0]], [present[:3].sum() - x, present[3:].sum() - y]]
+    return [*counts, total, [x, y], present, *excess]
+
+
+def worst_cost(plan, power):
+    """Return the largest cost of two neighbours: half the squares over variances, or sizes over scales."""
+    scales = np.concatenate([plan.plans[name].unit_noise_scales for name in ("visits", "visitors")])
+    k, m = plan.max_contributions, plan.units.max_nodes
+    people = np.array([
+        np.concatenate([np.divide(*level) for level in zip(moves_of(rows), scales, strict=True)])
+        for n in range(k + 1)
+        for rows in itertools.combinations_with_replacement(range(5), n)
+        if len(set(rows)) <= m[2] and len({row > 2 for row in rows}) <= m[1]
+    ])  # fmt: skip
+    others = people if plan.neighbors == "replace" else people[:1]  # the first has no rows
+    costs = (np.abs(people[:, None] - others) ** power).sum(axis=-1)
+    return float(costs.max()) / power
+
+
+@pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    "bounds",
+    [(2, {"a": 1, "b": 2}), (3, 2), pytest.param((3, {"a": 1, "b": 3}), marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_the_charge_is_that_of_the_worst_person_of_a_small_world(neighbors, bounds):
+    k, m = bounds
+    options = {"privacy_unit": "person", "max_contributions": k, "max_nodes": m, "neighbors": neighbors}
+    domain = dpt.Domain.from_frame(SMALL, by=["a", "b"])
+    of = {"visits": "count", "visitors": "units"}
+    plan = dpt.plan_agg(domain, of, rho=0.1, mechanism="gaussian", **options)
+    worst, charged = worst_cost(plan, 2), float(plan.losses.in_rho[0])
+    assert worst <= charged * (1 + 1e-9) <= plan.rho * (1 + 1e-9)
+    assert worst <= float(plan._loss_together().rho) * (1 + 1e-9)
+    if neighbors == "add_remove":  # elsewhere the world is too small for what is charged
+        assert worst >= 0.999 * plan.rho
+    plan = dpt.plan_agg(domain, of, epsilon=0.5, mechanism="laplace", **options)
+    assert worst_cost(plan, 1) <= min(plan.epsilon, float(plan._loss_together().epsilon)) * (1 + 1e-9)
+    assert plan.losses.in_rho[0] <= 0.5**2 / 2
+    plan = dpt.plan_agg(domain, of, epsilon=0.5, delta=1e-6, mechanism="gaussian", **options)
+    mu = math.sqrt(2 * worst_cost(plan, 2))
+    assert continuous_delta(np.array([0.5]), mu)[0] <= plan.delta * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("loss", [{"rho": 0.1}, {"epsilon": 0.5}, {"epsilon": 0.5, "delta": 1e-6}], ids=str)
+@each("mechanism", ["gaussian", "laplace"])
+def test_parts_that_together_spend_more_are_refused(loss, mechanism):
+    if mechanism == "gaussian" and loss == {"epsilon": 0.5}:
+        return
+    plan = plan_of(mechanism=mechanism, **loss)
+    for name, part in plan.plans.items():
+        larger = {key: 1.05 * size for key, size in part.loss.to_dict().items() if size and key != "delta"}
+        more = replace(
+            part, loss=PrivacyLoss(**{**part.loss.to_dict(), **larger}), unit_noise_scales=FROM_SHARES
+        )
+        with pytest.raises(ArgumentError, match="spend more than the stated loss"):
+            replace(plan, plans={**plan.plans, name: more})
+
+
+def test_sums_beside_units_are_charged_on_top():
+    plan = plan_of(COLUMNS | COST, rho=0.1)
+    pair = [each for each in plan.plans.values() if each.statistic != "sum"]
+    sums = [each.loss.rho for each in plan.plans.values() if each.statistic == "sum"]
+    assert len(pair) == len(sums) == 2
+    assert 0.999 * plan.rho <= sum(sums) + float(spent_together(plan.loss, pair)) <= plan.rho * (1 + 1e-9)
+    assert float(plan._loss_together().rho) >= 0.999 * plan.rho
+
+
+def test_units_get_their_part_of_a_large_loss():
+    for epsilon in (1.0, 50.0):
+        rows, people = plan_of(epsilon=epsilon, mechanism="laplace").plans.values()
+        assert 0.1 < people.loss.epsilon / rows.loss.epsilon < 10
