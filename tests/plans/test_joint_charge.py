@@ -32,7 +32,7 @@ def plan_of(columns=COLUMNS, **options):
 @pytest.mark.parametrize("loss", [{"epsilon": 0.8}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}], ids=repr)
 @pytest.mark.parametrize("neighbors", ["add_remove", "replace"])
 @pytest.mark.parametrize("columns", [COLUMNS, COLUMNS | COST], ids=["counts", "sums"])
-@each("mechanism", ["auto", "laplace"])
+@pytest.mark.parametrize("mechanism", ["auto", "laplace"])
 def test_all_quantities_together_keep_to_the_loss_and_spend_it(loss, neighbors, mechanism, columns):
     plan = plan_of(columns, **loss, neighbors=neighbors, mechanism=mechanism)
     plans = list(plan.plans.values())
@@ -85,7 +85,9 @@ def test_intervals_of_visits_per_visitor_hold_the_truth():
 @pytest.mark.parametrize(
     "options", [{"rho": 0.1}, {"epsilon": 1.0, "neighbors": "replace"}, {"epsilon": 1.0, "delta": 1e-6}]
 )
-@each("columns", [COLUMNS, {"n": "count", "visitors": "units"} | COST])
+@pytest.mark.parametrize(
+    "columns", [COLUMNS, {"n": "count", "visitors": "units"} | COST], ids=["counts", "sums"]
+)
 def test_plans_are_read_back_from_json(options, columns):
     plan = plan_of(columns, **options)
     again = dpt.Plan.from_dict(json.loads(json.dumps(plan.to_dict())), DOMAIN, digest=plan.digest)
