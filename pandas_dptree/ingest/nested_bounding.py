@@ -22,7 +22,8 @@ lie in nodes kept above, and :math:`\min(k, n_l)` stay.
 keeps depends on no other unit, nor on the order of rows, batches or buckets. Equal words are ranked by the
 order of nodes, so :math:`m_l` nodes stay then too. Adding or removing a unit therefore moves the
 counts of at most :math:`m_l` nodes of level l, each by one; replacing it does both. The quality of the words
-only matters for siblings to be exchangeable: the choice favours no node and no row.
+only matters for siblings to be exchangeable, and the rows of one leaf. Others are not: a node that is the
+only child of one that stays is kept, and so is a row that is alone in a leaf that stays.
 """
 
 from __future__ import annotations

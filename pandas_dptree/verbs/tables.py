@@ -129,10 +129,10 @@ def tree_units(frame: Any, by: By, **options: Unpack[Options]) -> pd.DataFrame:
     as it can; nodes are undercounted by units that are in more. `std_error` knows nothing of that. With
     ``max_nodes=1`` the counts add up.
 
-    *What is measured.* Beside the counts, the excess of each node over the leaves is measured where it helps:
-    the sum of its children's counts less its own. Under pure epsilon with Laplace noise, and with Gaussian
-    noise, that costs nothing below the root, since a unit that is in many nodes of a level is in few above
-    them. The counts are then estimated from all of that by least squares.
+    *What is measured.* Beside the counts, the excess of each node above the leaves is measured where it
+    helps: the sum of its children's counts less its own. Under pure epsilon with Laplace noise, and with
+    Gaussian noise, that costs nothing below the root, since a unit that is in many nodes of a level is in few
+    above them. The counts are then estimated from all of that by least squares.
 
     **Privacy**: as for `tree_counts`, but the neighbouring data sets differ in a whole unit, with any number
     of rows.
@@ -308,8 +308,8 @@ def tree_agg(
     frame, by
         As for `tree_sums`, which raises the same errors.
     aggregations : mapping
-        The columns of the table: from their names to ``"count"`` (at most once), `sum` or `mean`, as in the
-        named aggregation of pandas.
+        The columns of the table: from their names to ``"count"``, ``"units"``, ``"count_per_unit"`` (each at
+        most once), `sum` or `mean`, as in the named aggregation of pandas.
     **options
 
     Returns
@@ -334,6 +334,13 @@ def tree_agg(
     Where that is better, sums are measured from the middle of their bounds and share the noise of the count,
     as described for `tree_sums`: one sum of values from 0 on and a count then have .77 and .85 times the
     errors that separate noise would have.
+
+    With ``"units"``, the distinct units of each node, all columns are of the rows that units keep in the
+    nodes in which they are counted: one in each leaf, and others, chosen at random, up to
+    `max_contributions`. So rows in further leaves than `max_nodes` allows are in no column, and of a unit
+    that has more rows, those are favoured that are alone in their leaf: means can be other than without
+    ``"units"``. A node has at least as many rows as units, but the two are estimated apart, and the table may
+    show fewer.
 
     A row that lacks one of the values is dropped from all columns, including the count, like a row outside
     the domain. To count such rows, fill in their missing values first. `known` must not count them, since a
