@@ -88,13 +88,13 @@ def combine(
             "must map names of areas to lists of numbers.",
             hint='for example weights={"Coast": [1, -1]}.',
         )
-    estimates = Estimates.of(released, column)
     require_additive(
         provenance_of(released),
-        estimates.column,
+        Released.of(released).shown(column, argument="column").name,
         "sums",
         hint='make the areas a level of the records, and count its units: tree_units(["area"], ...).',
     )
+    estimates = Estimates.of(released, column)
     table = []
     for name, listed in areas.items():
         paths = as_paths(listed, "areas")

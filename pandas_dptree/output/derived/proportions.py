@@ -13,7 +13,7 @@ from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.output.additive import require_additive
 from pandas_dptree.output.derived.estimates import Estimates, level_of
 from pandas_dptree.output.derived.frames import check_confidence, derived_frame
-from pandas_dptree.output.released import provenance_of
+from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.signatures import public
 
 __all__ = ["MIN_BASE", "proportions"]
@@ -78,13 +78,13 @@ def proportions(
     ['level', 'state', 'city', 'proportion', 'std_error', 'lower', 'upper']
     """
     check_confidence(confidence)
-    estimates = Estimates.of(released, column)
     require_additive(
         provenance_of(released),
-        estimates.column,
+        Released.of(released).shown(column, argument="column").name,
         "proportions",
         hint="divide counts of records, which tree_counts releases.",
     )
+    estimates = Estimates.of(released, column)
     if estimates.quantity.signed:
         raise ArgumentError(
             "column",

@@ -13,9 +13,9 @@ import pandas as pd
 
 from pandas_dptree.estimation.intervals import error_half_widths
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.output.released import Released, Shown
+from pandas_dptree.output.released import Released, Shown, provenance_of
 
-__all__ = ["Drawn", "at_once", "choose", "kind_of", "places_of"]
+__all__ = ["Drawn", "at_once", "choose", "kind_of", "places_of", "size_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -112,6 +112,17 @@ def kind_of(column: Hashable, provenance: Mapping[str, Any]) -> str:
         return ""
     bounds = quantity.get("bounds")
     return "non-negative" if isinstance(bounds, list) and bounds[:1] >= [0] else "signed"
+
+
+def size_of(released: Released, shown: Shown) -> FloatArray:
+    """Return what makes the nodes of a column large: for means and sums the first count, if there is one."""
+    provenance = provenance_of(released.table)
+    counts = [
+        name
+        for name in released.columns
+        if name == "count" or _quantity(name, provenance).get("shown") in _COUNTS
+    ]
+    return shown.numbers if shown.name in counts or not counts else released.shown(counts[0]).numbers
 
 
 def _quantity(column: Hashable, provenance: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.output.pictures.drawn import Drawn, at_once, choose, kind_of
+from pandas_dptree.output.pictures.drawn import Drawn, at_once, choose, kind_of, size_of
 from pandas_dptree.output.pictures.figures import BAR, brief, pyplot, short, width_of, wrapped
 from pandas_dptree.output.protection import joined
 from pandas_dptree.output.released import Released, Shown, provenance_of, share_of
@@ -38,8 +38,7 @@ _DOT = 4.5
 def plot_levels(released: Released, shown: Shown, n: int) -> npt.NDArray[np.object_]:
     """Draw at most n nodes of each level below the total, which the title states."""
     provenance = provenance_of(released.table)
-    size = released.shown("count" if "count" in released.columns else shown.name).numbers
-    chosen = choose(released, size, shown.numbers, n)
+    chosen = choose(released, size_of(released, shown), shown.numbers, n)
     levels = [level for level in chosen if level.name != ROOT] or chosen
     widened = [at_once(shown, provenance, level) if level.largest else None for level in levels]
     names = [[short(released.path(row)) for row in level.rows.tolist()] for level in levels]

@@ -82,6 +82,14 @@ def test_keys_with_an_order_keep_it(keys):
     assert numbers[choose(released, numbers, numbers, 9)[1].rows].tolist() == sizes
 
 
+@each("column", ["visits", "visits_each"])
+def test_means_are_drawn_of_the_nodes_with_the_largest_count(column):
+    table = visitors(rng=rng())
+    texts = table.dp.plot.levels(column, n=4)[1].get_yticklabels()
+    leaves = table[table["level"] == "district"].nlargest(4, "visits")
+    assert [label.get_text().split(",")[0] for label in texts] == leaves["district"].tolist()
+
+
 def test_other_keys_begin_with_the_largest():
     records = pd.DataFrame({"code": ["1999"] * 5 + ["2000"] * 9 + ["0001"] * 7})
     codes = pd.DataFrame({"code": ["0001", "1999", "2000"]})
