@@ -46,16 +46,21 @@ def test_clinics(tmp_path, capsys, monkeypatch):
     for month in run.MONTHS:
         folder = tmp_path / "published" / month
         tables = {
-            f"{table}.{kind}" for table in ("visits", "care", "costs") for kind in ("csv", "parquet", "xlsx")
+            f"{table}.{kind}"
+            for table in ("visits", "visitors", "care", "costs")
+            for kind in ("csv", "parquet", "xlsx")
         }
         assert {*tables, "index.html"} <= names(folder)
         counts = dpt.read_file(folder / "visits.parquet")
         true = (visits["date"].dt.strftime("%Y-%m") == month).sum()
         error = 6 * counts["std_error"][0]
         assert 0.8 * true - error < counts["count"][0] < true + error  # at most two rows of each person
-    assert charges(tmp_path) == 3 * len(run.MONTHS)
+        people = dpt.read_file(folder / "visitors.parquet")
+        true = visits.loc[visits["date"].dt.strftime("%Y-%m") == month, "person"].nunique()
+        assert abs(people["count"][0] - true) < 6 * people["std_error"][0]  # nobody is missing from the total
+    assert charges(tmp_path) == 4 * len(run.MONTHS)
     run.main(tmp_path)
-    assert charges(tmp_path) == 3 * len(run.MONTHS)
+    assert charges(tmp_path) == 4 * len(run.MONTHS)
 
 
 @pytest.mark.parametrize("size", SIZES)
