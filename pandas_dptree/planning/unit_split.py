@@ -15,7 +15,7 @@ never free, and neither is that of a level below which bounds grow.
 *The best split.* The error is a convex function of the precisions, so for Gaussian noise the descent of
 `alternating` finds the best shares of D and E under the costs of all shapes at once. It starts from the best
 shares of D alone, which minimise :math:`\sum_l \omega_l / w_l^{p'}` subject to :math:`\sum_l m_l w_l = 1`,
-and the excesses that these leave free; all others start a little above 0. For Laplace noise it is the best
+and the excesses that these leave free; all others start just above 0. For Laplace noise it is the best
 of many local minima.
 
 Where no unit is in two nodes of a level, E = 0 is known above, and counts add up.
@@ -54,7 +54,6 @@ _LEAST_WEIGHT = 0.01  # of a level that has none, beside the least of all others
 """Its counts follow from no other level, and estimates keep those below within what it holds."""
 
 _LEAST_SHARE = 1e-3  # of a level whose error has no weight, but which has to be estimated
-_START = 1e-2  # of the largest share: where excesses that are not free start
 _NEGLIGIBLE = 1e-6  # smaller shares are set to 0 where others replace them
 _FINALISTS = 7  # sets of measured levels that are refined on the tree itself
 _MOST_KINDS = 100  # of nodes; on trees with more, sets are searched on a uniform tree of the same level sizes
@@ -192,7 +191,7 @@ def _free(charges: FloatArray, shares: FloatArray, measurable: Mask) -> FloatArr
     for level in reversed(range(len(found))):
         rest = np.maximum(left - rates @ found, 0.0)
         found[level] += most(rest, rates[:, [level]])[0]
-    return found
+    return np.where(found > _NEGLIGIBLE * spent.max(), found, 0.0)  # what rounding leaves is not measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +252,6 @@ class _Search:
         start = np.append(start, np.zeros(depth))
         charges = relative_costs(costs)
         start[depth + 1 :] = _free(charges, start, excess)
-        start = np.where(may_measure, np.maximum(start, _START * start.max()), 0.0)
         determined = np.append(excess | self.no_excess, False)  # by those below, if excesses are measured
         must = self.measured & ((self.weights == 0) & ~np.append(self.no_excess, False) | ~determined)
         floor = np.append(np.where(must, _LEAST_SHARE, 0.0), np.where(excess, _NEGLIGIBLE / 10, 0.0))
@@ -276,8 +274,7 @@ class _Search:
                 similar, depth, keep=_FINALISTS, unknown=np.append(may_drop, np.zeros(depth, dtype=bool)),
                 others=np.where(np.append(may_drop, np.zeros(depth)), 0.0, may_measure),
             )  # fmt: skip
-            without_root = np.where(np.arange(2 * depth + 1)[:, None] == depth + 1, 0.0, found)
-            splits = np.hstack([splits / splits.sum(), found, without_root])
+            splits = np.hstack([splits / splits.sum(), found])
         splits = problem.normalise(splits)
         while splits.shape[1] > 1:
             splits, values = problem.descend(splits, steps=8)
@@ -308,13 +305,15 @@ def _best(
 ) -> FloatArray:
     """Return the best split, for weights from `cost_weights` and the bytes of the flags of known nodes."""
     known = None if flags is None else [np.frombuffer(level, dtype=bool) for level in flags]
+    measured = levels_to_measure(tree, known)
+    matter = np.array(weights) if (weights * measured).any() else measured.astype(np.float64)
     search = _Search(
         tree=tree,
         max_nodes=max_nodes,
         orbits=Orbits.of(tree, known),
-        measured=levels_to_measure(tree, known),
+        measured=measured,
         neighbors=neighbors,
-        weights=np.array(weights),
+        weights=matter,
         worst=worst,
         noise=noise,
     )
