@@ -53,7 +53,7 @@ Mask = npt.NDArray[np.bool_]
 _LEAST_WEIGHT = 0.01  # of a level that has none, beside the least of all others
 """Its counts follow from no other level, and estimates keep those below within what it holds."""
 
-_LEAST_SHARE = 1e-3  # of a level whose error has no weight, but which has to be estimated
+_LEAST_SHARE = 1e-3  # of a level whose counts do not follow from those below
 _NEGLIGIBLE = 1e-6  # smaller shares are set to 0 where others replace them
 _FINALISTS = 7  # sets of measured levels that are refined on the tree itself
 _MOST_KINDS = 100  # of nodes; on trees with more, sets are searched on a uniform tree of the same level sizes
@@ -196,7 +196,7 @@ def _free(charges: FloatArray, shares: FloatArray, measurable: Mask) -> FloatArr
 
 @dataclass(frozen=True, kw_only=True)
 class _Search:
-    """The search for the best split; `weights` are those of `cost_weights`, `measured` levels not known."""
+    """The search for the best split: `weights` are costs of variances, `measured` are levels not known."""
 
     tree: Tree
     max_nodes: tuple[int, ...]
@@ -253,8 +253,8 @@ class _Search:
         charges = relative_costs(costs)
         start[depth + 1 :] = _free(charges, start, excess)
         determined = np.append(excess | self.no_excess, False)  # by those below, if excesses are measured
-        must = self.measured & ((self.weights == 0) & ~np.append(self.no_excess, False) | ~determined)
-        floor = np.append(np.where(must, _LEAST_SHARE, 0.0), np.where(excess, _NEGLIGIBLE / 10, 0.0))
+        must = np.where(self.measured & ~determined, _LEAST_SHARE, 0.0)
+        floor = np.append(must, np.where(excess, _NEGLIGIBLE / 10, 0.0))
         problem = Problem(
             model=partial(unit_model, self.orbits, self.no_excess),
             variance=VarianceFunction.calibrated(self.noise, loss, moves, start),
@@ -303,17 +303,15 @@ def _best(
     weights: tuple[float, ...],
     worst: bool,
 ) -> FloatArray:
-    """Return the best split, for weights from `cost_weights` and the bytes of the flags of known nodes."""
+    """Return the best split, for costs of a unit of each level's variance and flags of known nodes."""
     known = None if flags is None else [np.frombuffer(level, dtype=bool) for level in flags]
-    measured = levels_to_measure(tree, known)
-    matter = np.array(weights) if (weights * measured).any() else measured.astype(np.float64)
     search = _Search(
         tree=tree,
         max_nodes=max_nodes,
         orbits=Orbits.of(tree, known),
-        measured=measured,
+        measured=levels_to_measure(tree, known),
         neighbors=neighbors,
-        weights=matter,
+        weights=np.array(weights),
         worst=worst,
         noise=noise,
     )
