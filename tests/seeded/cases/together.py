@@ -65,3 +65,31 @@ def plans_of_several_read_again():
         "plan": plan.release(visits(), rng=rng()),
         "again": visits().dp.release(again, rng=rng(1)),
     }
+
+
+NODES: dict[str, Any] = {"region": 1, "district": 2, "clinic": 3}
+
+
+@case
+def distinct_units():
+    options: dict[str, dict[str, Any]] = {
+        "pure": {"max_nodes": 3, **PURE},
+        "concentrated": {"max_nodes": NODES, "confidence": 0.9, "keep": ["measurements"], **CONCENTRATED},
+        "replace": {"max_nodes": 2, "neighbors": "replace", "consistency": "linear", **APPROXIMATE},
+    }
+    return {
+        name: visits().dp.tree_units(BY, domain=places(), rng=rng(), privacy_unit="person", **given)
+        for name, given in options.items()
+    }
+
+
+@case
+def distinct_units_beside_rows():
+    asked = {"visits": "count", "people": "units", "each": "count_per_unit", "age": ASKED["age"]}
+    options: dict[str, Any] = {"privacy_unit": "person", "max_contributions": 4, "domain": places()}
+    return {
+        "pure": visits().dp.tree_agg(BY, asked, max_nodes=3, rng=rng(), **PURE, **options),
+        "concentrated": visits().dp.tree_agg(
+            BY, asked, max_nodes=NODES, rng=rng(), **CONCENTRATED, **options
+        ),
+    }
