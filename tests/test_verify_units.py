@@ -116,6 +116,24 @@ def test_delta_of_units_of_all_shapes(tmp_path, neighbors, max_nodes):
     all_move_furthest_at_once(tmp_path, neighbors, max_nodes)
 
 
+@pytest.mark.slow
+def test_plans_that_charge_some_excesses_by_themselves_pass(tmp_path):
+    """A unit can have hundreds of shapes in nine levels, each with a bound of its own."""
+    names = [f"level {level}" for level in range(9)]
+    domain = dpt.Domain.from_frame(
+        pd.DataFrame(itertools.product(range(3), *[range(2)] * 8), columns=names), by=names
+    )
+    bounds = {name: level + 2 for level, name in enumerate(names)}
+    plan = planned(domain, max_nodes=bounds, rho=0.1, neighbors="replace", split="optimal")
+    one = pd.DataFrame({name: [0] for name in names}).assign(person=[1])
+    stored, rows = released(plan, data=one)
+    code, printed = checked(tmp_path, stored, rows)
+    assert code == 0 and "99." in printed and "of rho are spent" in printed, printed
+    for rho, fails in [(0.0998, False), (0.099, True), (0.103, True)]:
+        found = failures(checked(tmp_path, edited(stored, "loss", "rho", value=rho), rows)[1])
+        assert bool(found) == fails, (rho, found)
+
+
 # --- what a unit costs ------------------------------------------------------------------------------------
 
 WORLDS = [
@@ -160,6 +178,30 @@ def test_the_largest_shape_is_found_among_all_of_them():
             )
             assert verify.largest_of_shapes(max_nodes, weights, power, False) == leaves
             assert verify.largest_of_shapes(max_nodes, weights, power, True) == max(leaves, moves)
+
+
+@each("neighbors", ["add_remove", "replace"])
+def test_levels_move_as_the_library_says(neighbors):
+    """Each by itself, and, where one shape is that of all neighbours that cost most, together."""
+    for max_nodes in ([1, 3, 3], [1, 1, 3], [1, 2, 5], [1, 4], [1]):
+        n = len(max_nodes)
+        tree = verify.Tree([[0] * m for m in max_nodes], [])
+        for excess in itertools.product([False, True], repeat=n - 1):
+            if any(own and most == 1 for own, most in zip(excess, max_nodes[1:], strict=True)):
+                continue
+            scales = [[1.0]] * n + [[1.0 if own else None] for own in excess]
+            part = {"noise_scales": scales, "max_nodes": max_nodes}
+            quantity = verify.Quantity("count", part, "values", 1, replace=neighbors == "replace")
+            found = verify.moving(quantity, {}, tree)
+            moves = unit_sensitivity(max_nodes, neighbors=neighbors, excess=excess)
+            measured = [True] * n + list(excess)
+            by_itself, *patterns = (
+                [(each.l1, each.l2_squared, each.linf) for each in itertools.compress(levels, measured)]
+                for levels in (moves.levels, *moves.patterns)
+            )
+            assert verify.cover(found.patterns) == by_itself
+            assert found.between == moves.hull
+            assert found.between or found.patterns == patterns
 
 
 def with_scales(stored, scales, budget):
