@@ -396,6 +396,29 @@ def test_forged_plans_fail(tmp_path, release):
     assert passed == []
 
 
+def test_plans_that_contradict_themselves_are_named(tmp_path):
+    stored, rows = released(planned(WIDE, max_nodes={"region": 1, "site": 3}, rho=0.1))
+    bounds, units_known = "`max_nodes` is not 1 for the root", "more is known than the total"
+    for path, value, message in [
+        (("max_nodes",), [2, 2, 3, 3], bounds), (("max_nodes",), [1, 3, 1, 3], bounds),
+        (("max_nodes",), [1, 1, 3], bounds), (("max_nodes",), [1, 1, 3, 4], bounds),
+        (("noise_scales", 4, 0), 9.0, "an excess is measured where no unit is in two nodes"),
+        (("known", "exact", 1), [[0, 20]], units_known), (("known", "at_least", 1), [[0, 20]], units_known),
+        (("privacy_unit",), None, "malformed 'privacy_unit'"), (("max_nodes",), [], "malformed 'max_nodes'"),
+        (("shares",), [[0.25]] * 4, "one entry for each level"),
+        (("noise_scales",), [[9.0]] * 8, "one entry for each level"),
+    ]:  # fmt: skip
+        (found,) = failures(checked(tmp_path, edited(stored, *path, value=value), rows)[1])
+        assert found.startswith("format: ") and message in found, (path, found)
+    several = edited(edited(stored, "max_nodes", value=[1, 1, 9, 9]), "max_contributions", value=9)
+    (found,) = failures(checked(tmp_path, several, rows)[1])
+    assert found.startswith(
+        "plan of 'count': its known counts, or bounds, do not fit levels of [1, 4, 8, 16]"
+    )
+    nobody = edited(stored, "known", "exact", 3, value=[[0, 0]])
+    assert not any("format" in line for line in failures(checked(tmp_path, nobody, rows)[1]))
+
+
 FAILS = {
     "count": "standard errors|known values|not additive|intervals", "std_error": "standard errors",
     "lower": "intervals", "upper": "intervals", "noise_scale": "noise scales",
