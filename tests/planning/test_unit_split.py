@@ -355,6 +355,17 @@ def test_a_chain_of_single_children_has_no_excess_to_measure():
         assert shares[5] == 0 and shares[6] > 0
 
 
+@each("noise, loss", [(GAUSSIAN, RHO), (LAPLACE, EPSILON)])
+@each("branching, max_nodes", [((3, 1), (1, 3, 3)), ((1, 3), (1, 1, 3))])
+def test_levels_that_say_the_same_are_estimated_from_below(noise, loss, branching, max_nodes):
+    tree = Tree.from_branching(list(branching))
+    shares = unit_shares(tree, max_nodes, noise=noise, loss=loss, neighbors="replace")
+    variances = noise.variance(scales_of(tree, max_nodes, noise, loss, shares, "replace"))
+    of_excess = np.where(no_excess(tree, max_nodes), 0, variances[3:])
+    below = propagate(tree, list(variances[:3]), list(of_excess)).subtree
+    assert shares[2] > 1e-4 and all(np.isfinite(each).all() for each in below)
+
+
 def test_no_excess_is_measured_with_what_rounding_leaves():
     # Under replace, two patterns charge the same if the total has a third of what counts alone cost.
     tree, split = Tree.from_branching([3, 4]), [0.3333333333333333, 0.3547009080778567, 0.31196575858881]
