@@ -258,7 +258,7 @@ def _with_all_budget(plans: list[Part], loss: PrivacyLoss, shares: Sequence[floa
 
     gaussian = all(plan.noise.euclidean and plan.loss.rho is not None for plan in plans)
     if loss.rho is not None and gaussian and any(isinstance(plan, UnitPlan) for plan in plans):
-        factor = exact(loss.rho) / spent_together(loss, plans)
+        factor = min(exact(loss.rho) / spent_together(loss, plans), Fraction(2))  # each is spent by itself
         return with_rho(float(exact(loss.rho) * factor) * (1 - 2**-40))
     if loss.epsilon is None or plans[0].loss.kind != "zcdp":
         return plans

@@ -231,6 +231,8 @@ def test_sums_beside_units_are_charged_on_top():
 
 
 def test_units_get_their_part_of_a_large_loss():
+    for rho in (1e3, 1e300):
+        assert plan_of(rho=rho, mechanism="gaussian").rho == rho
     for epsilon in (1.0, 50.0):
         rows, people = plan_of(epsilon=epsilon, mechanism="laplace").plans.values()
         assert 0.1 < people.loss.epsilon / rows.loss.epsilon < 10
