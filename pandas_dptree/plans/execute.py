@@ -258,7 +258,7 @@ def measurement_columns(plan: Measurement, values: Measured, prefix: str) -> dic
 def _excess_columns(
     plan: Measurement, excess: Sequence[IntArray | None], prefix: str
 ) -> dict[Hashable, Levels]:
-    """Return what was measured of the excess of each node over the leaves; missing for all others."""
+    """Return what was measured of the excess of each node above the leaves; missing for all others."""
     sizes = plan._shape.level_sizes
     measurements: list[npt.NDArray[Any]] = [
         np.ma.array(np.zeros(size, dtype=np.int64), mask=True) if values is None else np.ma.array(values)

@@ -156,10 +156,17 @@ class JointPlan(Plan[pd.DataFrame]):
             raise ArgumentError("plans", "must map names to AdditivePlans, at least one.", hint=_HINT)
         units = [each for each in self.plans.values() if isinstance(each, UnitPlan)]
         counted = self.count in self.plans and self.plans[self.count].statistic == "count"
-        if len(units) > 1 or len(units) == len(self.plans) or (self.per_unit is not None and not counted):
+        if len(units) > 1 or len(units) == len(self.plans):
             raise ArgumentError(
                 "plans",
                 "must count records beside distinct units, which only one of them counts.",
+                hint=_HINT,
+            )
+        divides = self.per_unit is None or (is_name(self.per_unit) and self.per_unit not in self.plans)
+        if not divides or (self.per_unit is not None and not (counted and units)):
+            raise ArgumentError(
+                "per_unit",
+                "must be the name of a column of its own, and needs counts of records and of distinct units.",
                 hint=_HINT,
             )
         if any(each.max_nodes[-1] > rows.max_contributions for each in units for rows in self._of_records):
@@ -323,6 +330,7 @@ class JointPlan(Plan[pd.DataFrame]):
 
     def _prepared(self, data: Any) -> Release:
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.statistic != "count"]
+        named += [] if self.per_unit is None else [self.per_unit]
         check_names(self.level_names[1:], named, argument="plans")
         if isinstance(data, np.ndarray):
             raise ArgumentError(

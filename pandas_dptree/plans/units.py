@@ -254,7 +254,7 @@ class UnitPlan(Measurement):
 
     @property
     def _remark(self) -> str:
-        """What does not add up, which levels are not measured, and how close the plan is to the best one."""
+        """Which levels are not measured; and how close the plan is to the best possible one, if known."""
         gap = "" if self.gap is None else self.gap_reason
         return "\n".join(filter(None, [not_measured(self._unmeasured), gap]))
 

@@ -236,3 +236,19 @@ def test_units_get_their_part_of_a_large_loss():
     for epsilon in (1.0, 50.0):
         rows, people = plan_of(epsilon=epsilon, mechanism="laplace").plans.values()
         assert 0.1 < people.loss.epsilon / rows.loss.epsilon < 10
+
+
+@each("change", [
+    lambda plan: {"plans": {name: each for name, each in plan.plans.items() if name != "visitors"}},
+    lambda plan: {"per_unit": "visits"},
+    lambda plan: {"per_unit": ["each"]},
+    lambda plan: {"count": None},
+])  # fmt: skip
+def test_rows_per_unit_need_both_counts_and_a_name(change):
+    """Else a release would fail after it was charged."""
+    plan = plan_of(rho=0.1)
+    with pytest.raises(ArgumentError, match="per_unit"):
+        replace(plan, **change(plan))
+    odd = replace(plan, per_unit="visits_std_error")
+    with pytest.raises(ArgumentError, match="same name"):
+        odd.release(dpt.datasets.clinic_visits(20))
