@@ -62,7 +62,7 @@ def private_keys(frame, **bounding):
 def units_in_nodes(frame, **bounding):
     """Count the units in nodes, and add up by leaf."""
     found = unit_counts(frame, DOMAIN, (1, min(2, bounding["max_contributions"])), [COUNT, X], **bounding)
-    cells = np.concatenate([*found.nodes, *found.sums, [found.units_cut]])
+    cells = np.concatenate([*found.nodes, *found.sums])
     return Counter(dict(enumerate(cells.tolist())))
 
 

@@ -57,7 +57,7 @@ class Kept(NamedTuple):
     """Their places, those of a unit and of a leaf together."""
     first_level: IntArray
     """The first level, from 0, in whose node each is the first row of its unit, one more than the last level
-    if there is none; and -1 for the first row of a unit that lost a node."""
+    if there is none."""
 
 
 class Nested(NamedTuple):
@@ -97,15 +97,13 @@ def nested_rows(
         rows, leaves, place, first_level = rows[one], leaves[one], place[one], first_level[one]
     for level, most in enumerate([*max_nodes[1:], *([] if max_rows is None else [max_rows])], 1):
         first = np.flatnonzero(first_level <= level)  # the first row in each node
-        many, unit = larger_groups(first_level[first] <= 0, most)
+        many, unit = larger_groups(first_level[first] == 0, most)
         if not len(many):
             continue
         at = first[many]
         number = (nodes_of(leaves[at], level) if level <= depth else place[at]).astype(np.uint64)
         words = split_mix(hashes[rows[at]] + (number + np.uint64(level * WORDS_OF_A_LEVEL + 1)) * WORD_STEP)
         out = many[~_best(unit, first_level[at] < level, words, most)]
-        if level <= depth:
-            first_level[at[changes(unit)]] = -1
         stay = np.ones(len(first), dtype=bool)
         stay[out] = False
         stays = np.flatnonzero(np.repeat(stay, np.diff(first, append=len(rows))))

@@ -241,7 +241,7 @@ class Check(BoundedTally[Found]):
         def counted(bounds: Nested) -> IntArray:
             """Count the nodes of each level that each unit keeps, and in the last line its rows."""
             kept = nested_rows(units, [rows.order], tree.nodes_above, bounds, self.key)
-            first, unit = kept.first_level, np.cumsum(kept.first_level <= 0) - 1
+            first, unit = kept.first_level, np.cumsum(kept.first_level == 0) - 1
             return np.array([np.bincount(unit[first <= level]) for level in (*levels, len(levels))])
 
         everything = counted(Nested(tree.level_sizes))

@@ -32,8 +32,6 @@ class UnitCounts(NamedTuple):
     """The number of distinct units in each node of each level, the root first."""
     sums: tuple[IntArray, ...]
     """Each quantity, added up over the rows of each leaf, in units, and clipped by `clip_leaves`."""
-    units_cut: int
-    """The number of units that lost a node."""
 
 
 def unit_counts(
@@ -52,9 +50,9 @@ def unit_counts(
     """
     records, tally = open_units(frame, domain, max_nodes, quantities, bounding)
     (cells,) = tallied(records, tally, bounding).sums
-    *counted, units_cut = np.split(cells, tally.cell_starts[1:])
+    counted = np.split(cells, tally.cell_starts[1:-1])
     nodes, sums = counted[: domain.tree.depth + 1], counted[domain.tree.depth + 1 :]
-    return UnitCounts(tuple(nodes), tuple(map(clip_leaves, sums)), int(units_cut[0]))
+    return UnitCounts(tuple(nodes), tuple(map(clip_leaves, sums)))
 
 
 def open_units(
@@ -93,21 +91,21 @@ class UnitTally(LeafTally):
     """Counts the units in each node, and adds up quantities over their rows in each leaf.
 
     The last amount of rows says where each is the first row of its unit. The cells are the nodes of all
-    levels, then the leaves for each quantity, and one for the units that lost a node.
+    levels, then the leaves for each quantity.
     """
 
     nested: Nested
 
     @property
     def cell_starts(self) -> IntArray:
-        """The first cell of each level and of each quantity, and the last cell of all."""
+        """The first cell of each level and of each quantity, and the number of all cells."""
         tree = self.domain.tree
         return np.cumsum([0, *tree.level_sizes, *[tree.n_leaves] * len(self.quantities)])
 
     @property
     def n_cells(self) -> int:
         """Number of cells."""
-        return int(self.cell_starts[-1]) + 1
+        return int(self.cell_starts[-1])
 
     @property
     def n_sums(self) -> int:
@@ -117,7 +115,7 @@ class UnitTally(LeafTally):
     def count(self, rows: Sequence[Rows]) -> CellSums:
         """Count the units of rows, and add up the rows of each leaf."""
         tree, starts = self.domain.tree, self.cell_starts.tolist()
-        of_levels, of_quantities, last = starts[: tree.depth + 1], starts[tree.depth + 1 : -1], starts[-1]
+        of_levels, of_quantities = starts[: tree.depth + 1], starts[tree.depth + 1 : -1]
         places, amounts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for each in rows:
             *summed, first_level = each.amounts
@@ -128,8 +126,6 @@ class UnitTally(LeafTally):
             for quantity, start in zip(self.quantities, of_quantities, strict=True):
                 places.append(start + each.place)
                 amounts.append(np.ones(len(each), np.int64) if quantity.column is None else next(columns))
-            places.append(np.full(np.count_nonzero(first_level < 0), last))
-            amounts.append(np.ones(len(places[-1]), dtype=np.int64))
         cells, place, n_cells = self.occupied(np.concatenate(places))
         sums = np.zeros((1, n_cells), dtype=np.int64)
         np.add.at(sums[0], place, np.concatenate(amounts))
