@@ -23,7 +23,7 @@ from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 
-__all__ = ["LeafTally", "leaf_totals", "open_leaves", "opened_leaves"]
+__all__ = ["LeafTally", "leaf_totals", "open_for", "open_leaves"]
 
 
 def leaf_totals(
@@ -44,10 +44,10 @@ def open_leaves(
 ) -> tuple[Records, LeafTally]:
     """Open the records for `leaf_totals`, and check the types of their columns; nothing is read yet."""
     tally = LeafTally(domain, tuple(quantities))
-    return opened_leaves(frame, tally, bounding), tally
+    return open_for(frame, tally, bounding), tally
 
 
-def opened_leaves(frame: Any, tally: LeafTally, bounding: Bounding) -> Records:
+def open_for(frame: Any, tally: LeafTally, bounding: Bounding) -> Records:
     """Open the records for a tally, and check the types of their columns; nothing is read yet."""
     unit = bounding.get("privacy_unit")
     if unit is not None and unit in tally.summed:

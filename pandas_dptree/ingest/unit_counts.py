@@ -15,7 +15,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import clip_leaves
-from pandas_dptree.ingest.contributions import LeafTally, opened_leaves
+from pandas_dptree.ingest.contributions import LeafTally, open_for
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.nested_bounding import Nested
 from pandas_dptree.ingest.reading import Bounding, tallied
@@ -83,7 +83,7 @@ def open_units(
             hint="raise max_contributions, or lower max_nodes.",
         )
     tally = UnitTally(domain, tuple(quantities), Nested(tuple(max_nodes), rows))
-    return opened_leaves(frame, tally, bounding), tally
+    return open_for(frame, tally, bounding), tally
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -25,7 +25,7 @@ def adds_up(provenance: Mapping[str, Any], column: Hashable) -> bool:
 def require_additive(
     provenance: Mapping[str, Any], column: Hashable, what: str, *, hint: str, argument: str = "released"
 ) -> None:
-    """Refuse a column of distinct units for `what` needs numbers that add up."""
+    """Refuse a column of distinct units: `what`, such as proportions, needs numbers that add up."""
     if not adds_up(provenance, column):
         raise ArgumentError(
             argument,

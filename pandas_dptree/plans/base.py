@@ -259,8 +259,8 @@ class Plan(ABC, Generic[Released]):
         undercount = undercount_in_words(self._aggregates, self.privacy_unit, self.max_contributions)
         written = {"privacy_unit": self.privacy_unit, **caps_to_json(self.caps, self.level_names)}
         capped = capped_in_words(self._aggregates, written, leaf=self.level_names[-1])
-        told = [self._release_in_words, undercount, capped, self._distinct_in_words]
-        return ". ".join(each.rstrip(".") for each in told if each)
+        sentences = [self._release_in_words, undercount, capped, self._distinct_in_words]
+        return ". ".join(each.rstrip(".") for each in sentences if each)
 
     @property
     def _distinct_in_words(self) -> str:
