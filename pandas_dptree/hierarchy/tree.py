@@ -232,6 +232,18 @@ class Tree(Shape):
         *counts, ends = tiled
         return Tree(tuple(counts), ends, self.n_roots * n)
 
+    def truncated(self, level: int) -> Tree:
+        """Make the tree of the levels down to one; a path that ended above it still does.
+
+        >>> Tree.from_branching([2, 3]).truncated(1).level_sizes
+        (1, 2)
+        """
+        ends = self.leaf_levels
+        if len(ends) > 1:
+            below = np.broadcast_to(self.leaves_below(level), self.level_sizes[level])
+            ends = ends[np.cumsum(below) - below]
+        return Tree(self.child_counts[:level], np.minimum(ends, level), self.n_roots)
+
     @staticmethod
     def tile(values: Values, n: int) -> Values:
         """Repeat level values for each of `n` copies; folded values stay folded."""
