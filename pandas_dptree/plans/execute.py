@@ -18,7 +18,6 @@ from pandas_dptree.estimation.least_squares import (
     Measurements,
     Variances,
     independent_nodes,
-    least_squares,
     propagate,
 )
 from pandas_dptree.hierarchy.domain import Domain
@@ -30,7 +29,7 @@ from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.mechanisms.measure import measure
 from pandas_dptree.mechanisms.sampling import ByteSource, random_words
 from pandas_dptree.output.empty_tables import totals_of, usual_causes
-from pandas_dptree.output.frames import check_names, prefix_of, release_frame
+from pandas_dptree.output.frames import check_names, prefix_of
 from pandas_dptree.output.progress import Done, Step, nothing
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.measurement import Levels, Measured, Measurement
@@ -78,7 +77,7 @@ def prepared(plan: Measurement, data: Any) -> Release:
         doubts = doubts_of({name: (plan, values)}, plan.domain)
         linear = linear_estimates({name: plan}, [values], origin)
         del values  # measurements that the table does not show
-        table = release_frame(plan._labelled, columns, plan._attrs(origin))
+        table = plan._laid_out(columns, plan._attrs(origin))
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
         return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes, doubts, linear)
 
@@ -197,7 +196,7 @@ def _linear(
     excess: Sequence[IntArray | None] | None = None,
 ) -> Levels:
     """Return the least-squares estimates; of sums, from those of the differences and of the counts."""
-    own = least_squares(plan.tree, noisy, plan._variances, excess)
+    own = plan._least_squares(noisy, excess)
     if plan.count is None or counts is None:
         return own
     return plan._beside_count(own, unbiased(plan.count, counts))

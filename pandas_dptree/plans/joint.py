@@ -21,7 +21,7 @@ from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.ingest.unit_counts import open_units, unit_counts
 from pandas_dptree.output.doubtful_tables import Level
 from pandas_dptree.output.empty_tables import Totals, totals_of
-from pandas_dptree.output.frames import check_names, release_frame
+from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.protection import Aggregate, distinct_in_words
 from pandas_dptree.plans import serialize
@@ -386,7 +386,7 @@ class JointPlan(Plan[pd.DataFrame]):
                 columns |= columns_of(name, plan, values[name])
         if self.per_unit is not None:
             columns |= self._rows_per_unit(values)
-        table = release_frame(self._first._labelled, columns, self._attrs(origin))
+        table = self._first._laid_out(columns, self._attrs(origin))
         together = {name: (self.plans[name], values[name]) for name in self._asked}
         doubts = doubts_of(together, self._first.domain, means)
         linear = linear_estimates(self.plans, list(values.values()), origin)

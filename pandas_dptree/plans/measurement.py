@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.estimation.estimators import Consistency, Estimator, Fit, estimator_for
@@ -19,11 +20,13 @@ from pandas_dptree.estimation.least_squares import (
     FloatArray,
     Measurements,
     Variances,
+    least_squares,
     propagate,
 )
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.output.frames import release_frame
 from pandas_dptree.planning.capacities import sensitivity_on
 from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
@@ -88,10 +91,9 @@ class Measurement(TreePlan):
         cost_weights(self._n_listed, self.objective, self.level_weights)  # raises if they are invalid
         check_confidence(self.confidence)
         object.__setattr__(self, "keep", check_kept(self.keep))
-        shares, depth = self.budget_shares, self._shape.depth
+        shares = self.budget_shares
         fits = shares.shape == (len(self._parts),) and np.isfinite(shares).all() and (shares >= 0).all()
-        must_measure = slice(depth if self._estimator.combines_levels else 0, None)
-        if not fits or not (self.known.levels | (shares[: depth + 1] > 0))[must_measure].all():
+        if not fits or not self._measure_enough(shares[: self._shape.depth + 1] > 0):
             raise ArgumentError(
                 "split",
                 "must give every level a share of at least 0, and that of the leaves more than 0.",
@@ -107,6 +109,11 @@ class Measurement(TreePlan):
             )
         for name in ("budget_shares", "unit_noise_scales", "level_weights"):
             object.__setattr__(self, name, _read_only(getattr(self, name)))
+
+    def _measure_enough(self, measured: npt.NDArray[np.bool_]) -> bool:
+        """Whether all estimates can be made if these levels are measured."""
+        must_measure = slice(self._shape.depth if self._estimator.combines_levels else 0, None)
+        return bool((self.known.levels | measured)[must_measure].all())
 
     def _fits_count(self, count: Measurement) -> bool:
         """Whether a middle for each record that another plan counts makes sums of these differences."""
@@ -225,6 +232,14 @@ class Measurement(TreePlan):
     ) -> Levels:
         """Return the estimates of the table, from measurements of the nodes and of what is beside them."""
         return self._estimator.estimate(self.tree, *given, random_words, least=self.known.least)
+
+    def _least_squares(self, noisy: Measurements, excess: Measurements | None = None) -> Levels:
+        """Return the linear estimates of all levels."""
+        return least_squares(self.tree, noisy, self._variances, excess)
+
+    def _laid_out(self, columns: Mapping[Hashable, Levels], attrs: Mapping[str, Any]) -> pd.DataFrame:
+        """Return the released table with these columns: see `release_frame`."""
+        return release_frame(self._labelled, columns, attrs)
 
     @property
     def _unmeasured(self) -> list[str]:

@@ -29,7 +29,6 @@ from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.ingest.unit_counts import UnitCounts, UnitTally, open_units, unit_counts
 from pandas_dptree.mechanisms.additive import NOISES, AdditiveNoise, candidate_noises
 from pandas_dptree.output.empty_tables import totals_of
-from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.pictures.plan_errors import plot_level_errors
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.protection import Aggregate, distinct_in_words
@@ -363,7 +362,7 @@ class UnitPlan(Measurement):
             doubts = doubts_of({name: (self, values)}, self.domain)
             linear = linear_estimates({name: self}, [values], origin)
             del values  # measurements that the table does not show
-            table = release_frame(self._labelled, columns, self._attrs(origin))
+            table = self._laid_out(columns, self._attrs(origin))
             return Outcome(table, totals_of(table[:1], {name: COUNT}), causes_of([self]), doubts, linear)
 
         return Release(plan=self, read=read, effort=self._shape.n_leaves, steps=finishing_steps({name: self}))
