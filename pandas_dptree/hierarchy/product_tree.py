@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -142,7 +142,7 @@ class ProductTree(Shape):
     def listed(self, level: int) -> npt.NDArray[np.bool_]:
         """Whether each cell of a margin is shown: all, if the margin is, but those of nodes of no table."""
         margin = self.margins[level]
-        if margin not in self._shown:
+        if margin not in self._in_table:
             return np.zeros(self.level_sizes[level], dtype=bool)
         flags = [axis.listed(each) for axis, each in zip(self.axes, margin, strict=True)]
         return np.asarray(reduce(np.logical_and.outer, flags)).reshape(-1)
@@ -150,13 +150,13 @@ class ProductTree(Shape):
     def n_listed(self, level: int) -> int:
         """Count the cells of a margin that a table shows."""
         margin = self.margins[level]
-        if margin not in self._shown:
+        if margin not in self._in_table:
             return 0
         return math.prod(axis.n_listed(each) for axis, each in zip(self.axes, margin, strict=True))
 
     @cached_property
-    def _shown(self) -> Mapping[Margin, None]:
-        return dict.fromkeys(self.shown)
+    def _in_table(self) -> frozenset[Margin]:
+        return frozenset(self.shown)
 
     def __eq__(self, other: object) -> bool:
         """Whether the other has the same axes and shows the same margins."""
