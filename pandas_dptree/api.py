@@ -16,6 +16,7 @@ from pandas_dptree.errors import (
     RepeatedReleaseError,
 )
 from pandas_dptree.hierarchy.areas import combine
+from pandas_dptree.hierarchy.crossed_domain import cross
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.levels.combine import derived_domain
@@ -100,6 +101,7 @@ __all__ = [
     "calendar",
     "cdf",
     "combine",
+    "cross",
     "cut",
     "datasets",
     "derived_domain",

@@ -13,7 +13,7 @@ import xarray as xr
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
-from pandas_dptree.hierarchy.levels.combine import By, Derived, crossed, named, sole
+from pandas_dptree.hierarchy.levels.combine import By, Derived, combined, named, sole
 from pandas_dptree.hierarchy.public_labels import check_keys
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
@@ -108,7 +108,7 @@ def domain_of(array: xr.DataArray, by: By) -> Domain:
         for levels in derived
     )
     public = _observed(array, plain) if plain else None
-    domain = crossed(names, derived, public) if derived or public is None else public
+    domain = combined(names, derived, public) if derived or public is None else public
     check_domain(array, domain)
     _check_not_empty(array, derived)
     return domain

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,8 @@ from pandas_dptree.hierarchy.values import UNKNOWN, canonical_codes, normal_form
 from pandas_dptree.signatures import public
 
 __all__ = [
-    "MAX_LEAVES", "SOURCES", "Domain", "Source", "fingerprint", "level_names", "source_in_words", "source_of",
+    "MAX_LEAVES", "SOURCES", "Domain", "Labelled", "Source", "fingerprint", "level_names", "source_in_words",
+    "source_of",
 ]  # fmt: skip
 
 BoolArray = npt.NDArray[np.bool_]
@@ -57,19 +58,35 @@ MAX_LEAVES = 10**8
 """Largest number of leaves that are listed as combinations of keys."""
 
 
-def level_names(hierarchy: Domain | Tree) -> tuple[Hashable, ...]:
+class Labelled(Protocol):
+    """A hierarchy with labels: a `Domain`, or several that are crossed."""
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels, the first of which has one node."""
+
+    @property
+    def source(self) -> Source:
+        """Where the keys came from."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest of the labels and the shape."""
+
+
+def level_names(hierarchy: Labelled | Tree) -> tuple[Hashable, ...]:
     """Names of the levels, from the root to the leaves; ``level_1``, … for a bare tree."""
     if isinstance(hierarchy, Tree):
         return (ROOT, *(f"level_{level}" for level in range(1, hierarchy.depth + 1)))
-    return (ROOT, *hierarchy.by)
+    return hierarchy.level_names
 
 
-def source_of(hierarchy: Domain | Tree | None) -> Source:
+def source_of(hierarchy: Labelled | Tree | None) -> Source:
     """Return where the keys of a hierarchy came from; "given" for a bare tree or no hierarchy."""
-    return hierarchy.source if isinstance(hierarchy, Domain) else "given"
+    return "given" if hierarchy is None or isinstance(hierarchy, Tree) else hierarchy.source
 
 
-def source_in_words(hierarchy: Domain | Tree | None) -> str:
+def source_in_words(hierarchy: Labelled | Tree | None) -> str:
     """Describe where the keys came from, as the end of a headline; empty if they were given."""
     return {
         "given": "",
@@ -79,12 +96,12 @@ def source_in_words(hierarchy: Domain | Tree | None) -> str:
     }[source_of(hierarchy)]
 
 
-def fingerprint(hierarchy: Domain | Tree) -> str:
+def fingerprint(hierarchy: Labelled | Tree) -> str:
     """Return a SHA-256 digest of the names, labels and shape of a hierarchy, the same on every machine.
 
     It has 64 hexadecimal digits. The source of the keys does not enter: the same list is the same hierarchy.
     """
-    return hierarchy._fingerprint if isinstance(hierarchy, Domain) else _fingerprint(hierarchy)
+    return _fingerprint(hierarchy) if isinstance(hierarchy, Tree) else hierarchy.fingerprint
 
 
 def _fingerprint(hierarchy: Domain | Tree) -> str:
@@ -164,9 +181,14 @@ class Domain:
     derived: tuple[DerivedLevels[Domain], ...] = ()
     source: Source = "given"
 
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels, from the root to the leaves."""
+        return (ROOT, *self.by)
+
     @cached_property
-    def _fingerprint(self) -> str:
-        """The fingerprint, made once: every plan and release states it, and there may be many labels."""
+    def fingerprint(self) -> str:
+        """The function `fingerprint` of it, made once: every plan and release states it."""
         return _fingerprint(self)
 
     @classmethod

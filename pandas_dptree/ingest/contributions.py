@@ -13,6 +13,7 @@ import numpy as np
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.columns import may_hold_numbers
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import clip_leaves
@@ -27,9 +28,14 @@ __all__ = ["LeafTally", "leaf_totals", "open_for", "open_leaves"]
 
 
 def leaf_totals(
-    frame: Any, domain: Domain, quantities: Sequence[Quantity] = (COUNT,), **bounding: Unpack[Bounding]
+    frame: Any,
+    domain: Domain | CrossedDomain,
+    quantities: Sequence[Quantity] = (COUNT,),
+    **bounding: Unpack[Bounding],
 ) -> tuple[IntArray, ...]:
     """Add up quantities over the records of each leaf: exact, in units, and clipped by `clip_leaves`.
+
+    The leaves of crossed hierarchies are their leaf cells, in C order of the axes.
 
     **Privacy.** What a record adds depends on that record alone: each value is read, clipped and brought
     to the grid separately, and the decision whether to drop it (outside the domain, without a unit or without
@@ -40,7 +46,7 @@ def leaf_totals(
 
 
 def open_leaves(
-    frame: Any, domain: Domain, quantities: Sequence[Quantity], bounding: Bounding
+    frame: Any, domain: Domain | CrossedDomain, quantities: Sequence[Quantity], bounding: Bounding
 ) -> tuple[Records, LeafTally]:
     """Open the records for `leaf_totals`, and check the types of their columns; nothing is read yet."""
     tally = LeafTally(domain, tuple(quantities))
@@ -66,7 +72,7 @@ def open_for(frame: Any, tally: LeafTally, bounding: Bounding) -> Records:
 class LeafTally(CellTally):
     """Adds up quantities over the records of each leaf."""
 
-    domain: Domain
+    domain: Domain | CrossedDomain
     quantities: Sequence[Quantity]
 
     @property
@@ -97,7 +103,10 @@ class LeafTally(CellTally):
         return Rows(leaf, tuple(each.to_units(read[each.column]) for each in summed)), inside
 
     def nodes(self, rows: Rows, level: int) -> IntArray:
-        """Return the node above the leaf of each row."""
+        """Return the node above the leaf of each row; of crossed hierarchies, only leaf cells have caps."""
+        if isinstance(self.domain, CrossedDomain):
+            assert level == self.domain.tree.depth
+            return rows.place
         return self.domain.tree.nodes_above(rows.place, level)
 
 

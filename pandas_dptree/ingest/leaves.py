@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import Derived, sole
 from pandas_dptree.hierarchy.levels.read_as import Labels, ReadAs
@@ -39,8 +40,10 @@ def codes_of(levels: Derived, leaf: IntArray) -> dict[Hashable, IntArray]:
     return {name: np.append(code, -2)[leaf] for name, code in zip(levels.names, paths, strict=True)}
 
 
-def leaves_of_domain(domain: Domain, column: Columns) -> IntArray:
-    """Find the leaf of each record in a domain; -1 for records without a leaf."""
+def leaves_of_domain(domain: Domain | CrossedDomain, column: Columns) -> IntArray:
+    """Find the leaf, or leaf cell, of each record in a domain; -1 for records without one."""
+    if isinstance(domain, CrossedDomain):
+        return domain.find_cells([leaves_of_domain(axis, column) for axis in domain.axes.values()])
     levels = sole(domain)
     return domain.find_leaves(key_codes(domain, column)) if levels is None else leaves_of(levels, column)
 
@@ -65,16 +68,17 @@ def key_codes(domain: Domain, column: Columns) -> list[npt.NDArray[Any]]:
     ]
 
 
-def check_types(domain: Domain, types: Mapping[Hashable, Any], *, argument: str) -> None:
+def check_types(domain: Domain | CrossedDomain, types: Mapping[Hashable, Any], *, argument: str) -> None:
     """Refuse columns of a type that cannot match the labels of the domain, or the derived levels."""
-    known = zip(domain.by, domain.labels, domain.forms, strict=True)
-    wanted: list[tuple[Hashable, ReadAs]]
-    wanted = [(name, levels.read_as) for levels in domain.derived for name in levels.columns]
-    wanted += [(name, Labels(labels, forms)) for name, labels, forms in known if name in domain.plain]
+    wanted: list[tuple[Hashable, ReadAs]] = []
+    for axis in domain.axes.values() if isinstance(domain, CrossedDomain) else [domain]:
+        known = zip(axis.by, axis.labels, axis.forms, strict=True)
+        wanted += [(name, levels.read_as) for levels in axis.derived for name in levels.columns]
+        wanted += [(name, Labels(labels, forms)) for name, labels, forms in known if name in axis.plain]
     check_readable([(name, how, types[name]) for name, how in wanted], argument=argument)
 
 
-def check_records(records: Records, domain: Domain) -> None:
+def check_records(records: Records, domain: Domain | CrossedDomain) -> None:
     """Refuse records that cannot match the domain by column type, or if it divides the cells of an array."""
     if any(levels.cells is not None for levels in domain.derived):
         raise ArgumentError(

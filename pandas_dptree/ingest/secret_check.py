@@ -19,6 +19,7 @@ import pandas as pd
 
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.columns import exact
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes
@@ -301,17 +302,19 @@ def _matched(tally: Any, rows: Rows, inside: BoolArray) -> Iterator[int]:
         return
     domain = public_keys(tally)
     n_inside = int(inside.sum())
-    yield from [n_inside if domain else len(inside)] + [n_inside] * (domain.tree.depth if domain else 0)
+    yield from [n_inside if domain else len(inside)] + [n_inside] * (len(domain.by) if domain else 0)
     if isinstance(tally, PathTally):
         for codes in rows.place[inside].T[1:]:
             yield int((codes >= 0).sum())
 
 
-def public_keys(tally: Any) -> Domain | None:
+def public_keys(tally: Any) -> Domain | CrossedDomain | None:
     """Return the public keys of a tally, None if it has none."""
     if isinstance(tally, PrefixTally):
         return None
-    domain: Domain | None = tally.tree.domain if isinstance(tally, PathTally) else tally.domain
+    domain: Domain | CrossedDomain | None = (
+        tally.tree.domain if isinstance(tally, PathTally) else tally.domain
+    )
     return domain
 
 
@@ -324,7 +327,7 @@ def _reasons(tally: Any, column: Columns, n_rows: int) -> Found:
         return found
     domain = public_keys(tally)
     if domain is not None:
-        rows = _match_keys(found, domain, column, n_rows)
+        rows = np.flatnonzero(_match_axes(found, domain, column, n_rows))
     remaining = rows
     for place, of in enumerate(bounded_values(tally)):
         values = column(of.column)
@@ -338,27 +341,51 @@ def _reasons(tally: Any, column: Columns, n_rows: int) -> Found:
     return found
 
 
-def _match_keys(found: Found, domain: Domain, column: Columns, n_rows: int) -> IntArray:
-    """Follow the path of each record; count why and at which level it ends, and return those that go on."""
+def _match_axes(found: Found, domain: Domain | CrossedDomain, column: Columns, n_rows: int) -> BoolArray:
+    """Follow the path of each record on each axis; return which records have a leaf on all of them.
+
+    The levels of an axis count all records that match on it; the reason is on the first axis without a leaf.
+    """
+    found["level", 0] += n_rows
+    matching, above = np.ones(n_rows, dtype=bool), 0
+    if isinstance(domain, Domain):
+        return _match_keys(found, domain, column, matching, above, None)
+    for axis in domain.axes.values():
+        matching = _match_keys(found, axis, column, matching, above, axis.sources[-1])
+        above += len(axis.by)
+    return matching
+
+
+def _match_keys(
+    found: Found, domain: Domain, column: Columns, matching: BoolArray, above: int, of_zeros: Hashable
+) -> BoolArray:
+    """Follow the path of each record in a domain; return which of the `matching` ones have a leaf there.
+
+    Of these, count why the path of others ends. `above` is the number of the level of the root, and
+    structural zeros are reported for the column `of_zeros`.
+    """
     codes = key_codes(domain, column)
     sources = {name: levels.columns for levels in domain.derived for name in levels.names}
-    first_missing = np.full(n_rows, -1)
-    rows = np.arange(n_rows)
+    first_missing = np.full(len(matching), -1)
+    rows = np.arange(len(matching))
     for level, (name, code) in enumerate(zip(domain.by, codes, strict=True)):
-        found["level", level] += len(rows)
         nodes = domain.find_nodes([each[rows] for each in codes[: level + 1]])
         ended, rows = rows[nodes < 0], rows[nodes >= 0]
+        found["level", above + level + 1] += len(rows)
         first_missing[(first_missing < 0) & (code == -1)] = level
+        ended = ended[matching[ended]]
         gap = first_missing[ended]
-        for above, number in zip(*np.unique(gap[gap >= 0], return_counts=True), strict=True):
-            found["dropped", MISSING_KEY, domain.by[above]] += int(number)
+        for missing, number in zip(*np.unique(gap[gap >= 0], return_counts=True), strict=True):
+            found["dropped", MISSING_KEY, domain.by[missing]] += int(number)
         unknown = code[ended] == -2
         found["dropped", ELSEWHERE, name] += int(((gap < 0) & ~unknown).sum())
         _count_unknown(found, column, sources.get(name, (name,)), ended[(gap < 0) & unknown])
-    found["level", len(codes)] += len(rows)
     leaves = domain.find_leaves([code[rows] for code in codes])
-    found["dropped", STRUCTURAL_ZERO, None] += int((leaves < 0).sum())
-    return rows[leaves >= 0]
+    zeros = rows[leaves < 0]
+    found["dropped", STRUCTURAL_ZERO, of_zeros] += int(matching[zeros].sum())
+    has_leaf = np.zeros(len(matching), dtype=bool)
+    has_leaf[rows[leaves >= 0]] = True
+    return matching & has_leaf
 
 
 def _count_unknown(found: Found, column: Columns, sources: Sequence[Hashable], rows: IntArray) -> None:

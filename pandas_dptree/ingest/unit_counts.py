@@ -94,6 +94,7 @@ class UnitTally(LeafTally):
     levels, then the leaves for each quantity.
     """
 
+    domain: Domain
     nested: Nested
 
     @property

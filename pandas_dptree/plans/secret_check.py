@@ -14,7 +14,9 @@ import pandas as pd
 
 from pandas_dptree.errors import CallError, listed, visible
 from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.rebuilt_labels import rebuilt_labels
 from pandas_dptree.hierarchy.values import UNKNOWN, sort_key
 from pandas_dptree.ingest.frames import Records
@@ -65,8 +67,9 @@ class SecretCheck:
         Number of rows that the plan counts, before it bounds the rows of each privacy unit.
     dropped : pandas.DataFrame
         The other rows, by the first ``reason`` why they are dropped, with the ``column`` and the number of
-        ``rows``. Keys are looked at first, from the coarsest to the finest, then values, then the privacy
-        unit. The column is None for structural zeros.
+        ``rows``. Keys are looked at first, from the coarsest to the finest and axis by axis, then values,
+        then the privacy unit. The column is None for structural zeros; of crossed hierarchies, it is the
+        finest of their axis.
     keys : pandas.DataFrame
         For each ``column``, the commonest values that are not among its keys in the domain: the ``value``,
         the number of ``rows`` dropped for it, a key of the column in the domain that is ``near`` it (None if
@@ -74,7 +77,8 @@ class SecretCheck:
         point, or type.
     levels : pandas.DataFrame
         For each ``level``, the number of ``rows`` whose keys match a node of it, whether or not they are
-        counted.
+        counted. Of crossed hierarchies, the levels of one axis after those of another: only the keys of the
+        axis need match.
     kept : pandas.DataFrame
         For each ``max_contributions``, the number of ``rows`` that units keep of the counted ones. Empty if
         each row is a unit of its own.
@@ -158,6 +162,9 @@ def checked(
     records: Records, tally: Tally[Any], bounding: Bounding, levels: Sequence[Hashable]
 ) -> SecretCheck:
     """Check the records that `tally` would count."""
+    keys = public_keys(tally)
+    if isinstance(keys, CrossedDomain):
+        levels = (ROOT, *keys.by)
     found = found_in(records, tally, bounding)
     return discreetly(records.columns, partial(_described, found, tally, bounding, levels))
 
@@ -236,14 +243,18 @@ def _common_keys(found: Found, tally: Tally[Any]) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _near_keys(wanted: Sequence[Hashable], domain: Domain | None, column: Hashable) -> list[Hashable]:
+def _near_keys(
+    wanted: Sequence[Hashable], domain: Domain | CrossedDomain | None, column: Hashable
+) -> list[Hashable]:
     """Find a key of the same column of the domain near each form, None if there is none."""
     folded = list(map(_folded, wanted))
     similar: dict[str | None, list[Hashable]] = {each: [] for each in folded if each is not None}
-    if domain is not None and column in domain.plain:
-        for form in domain.forms[domain.by.index(column)]:
-            if (each := _folded(form)) in similar:
-                similar[each].append(form)
+    axes = domain.axes.values() if isinstance(domain, CrossedDomain) else [domain]
+    for axis in axes:
+        if axis is not None and column in axis.plain:
+            for form in axis.forms[axis.by.index(column)]:
+                if (each := _folded(form)) in similar:
+                    similar[each].append(form)
     return [
         min(similar.get(each, ()), key=lambda other: len(_differences(form, other)), default=None)
         for form, each in zip(wanted, folded, strict=True)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError, DomainError, DPTreeError, kind_of_object, listed, quote
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, fingerprint
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
@@ -36,6 +37,7 @@ __all__ = [
 
 Kind = TypeVar("Kind")
 Made = TypeVar("Made")
+LabelledT = TypeVar("LabelledT", bound=Domain | CrossedDomain)
 
 FORMAT = "pandas_dptree plan, version 3"
 _UNSEALED = ("digest", "version")
@@ -72,7 +74,7 @@ def fingerprint_of(hierarchy: Any) -> str | None:
 
 def level_sizes(hierarchy: Any) -> list[int] | None:
     """Return the number of rows that a table has on each level; None if that is not public."""
-    if not isinstance(hierarchy, (Domain, Tree)):
+    if not isinstance(hierarchy, (Domain, CrossedDomain, Tree)):
         return None
     tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
     return [tree.n_listed(level) for level in range(tree.depth + 1)]
@@ -180,7 +182,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
     `make` takes the description, the hierarchy, and as keywords the attributes that all plans have. Raises
     DomainError for another hierarchy, and ArgumentError if the description is incomplete or contradictory.
     """
-    known = hierarchy is None or isinstance(hierarchy, (Domain, Tree, PrefixTree))
+    known = hierarchy is None or isinstance(hierarchy, (Domain, CrossedDomain, Tree, PrefixTree))
     if not known or (hierarchy is None and data.get("domain") is not None):
         raise DomainError(
             f"must be the one that this plan was made for, not {kind_of_object(hierarchy)}.",
@@ -195,7 +197,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
     try:
         if data["max_contributions"] is None:  # arguments may leave it to a default, a file may not
             raise ValueError("max_contributions is null")
-        if isinstance(hierarchy, Domain):
+        if isinstance(hierarchy, (Domain, CrossedDomain)):
             hierarchy = _as_recorded(hierarchy, choice(data["domain_source"], SOURCES))
         return make(
             data,
@@ -215,7 +217,7 @@ def read(make: Callable[..., Made], data: Mapping[str, Any], hierarchy: Any) -> 
         ) from None
 
 
-def _as_recorded(domain: Domain, source: Source) -> Domain:
+def _as_recorded(domain: LabelledT, source: Source) -> LabelledT:
     """Return the domain with the source of keys that the plan states.
 
     So a plan for observed keys still states that they were observed, even if they are given as a list now.

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, DomainError, quote
+from pandas_dptree.errors import (
+    ArgumentError,
+    ColumnsError,
+    DomainError,
+    did_you_mean,
+    kind_of_object,
+    listed,
+    quote,
+)
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain, check_axis_names
 from pandas_dptree.hierarchy.dataframe_libraries import is_supported
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
@@ -20,7 +30,10 @@ from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.output.released import Released
 
-__all__ = ["domain_of", "hierarchy_of", "released_domain"]
+__all__ = ["CrossedBy", "crossed_domain_of", "domain_of", "hierarchy_of", "released_domain"]
+
+CrossedBy = Mapping[str, By]
+"""The levels of each axis of crossed hierarchies, from the coarsest to the finest."""
 
 
 def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Domain:
@@ -69,12 +82,20 @@ def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Do
 
 
 def hierarchy_of(
-    frame: Any, by: By | PrefixTree, domain: Any, private_keys: Sequence[Hashable] | None
-) -> tuple[Domain | PrefixTree | None, PrivateNames | None]:
+    frame: Any, by: By | CrossedBy | PrefixTree, domain: Any, private_keys: Sequence[Hashable] | None
+) -> tuple[Domain | CrossedDomain | PrefixTree | None, PrivateNames | None]:
     """Return what can be listed of a hierarchy of records, or all prefixes, and the names of private keys.
 
     The arguments are those of `tree_counts`. None stands for all keys or for none being private.
     """
+    if isinstance(by, Mapping):
+        if private_keys is not None:
+            raise ArgumentError(
+                "private_keys",
+                "cannot be given with crossed hierarchies: their cells are combinations of public keys.",
+                hint="nest the keys in a list, `by=[...]`, with the private ones last.",
+            )
+        return crossed_domain_of(frame, by, domain), None
     if isinstance(by, PrefixTree):
         for name, given in (("domain", domain), ("private_keys", private_keys)):
             if given is not None:
@@ -95,6 +116,67 @@ def hierarchy_of(
             hint="leave it out, or leave the keys that it lists out of `private_keys`.",
         )
     return None, names
+
+
+def crossed_domain_of(frame: Any, by: CrossedBy, domain: Any) -> CrossedDomain:
+    """Make the public domain of crossed hierarchies, or raise ArgumentError: see `domain_of`.
+
+    `domain` maps axes to what `domain_of` takes, or is "observed" or "categories" for all of them. Axes of
+    derived levels alone need none.
+    """
+    check_axis_names(by, argument="by")
+    given = domain.axes if isinstance(domain, CrossedDomain) else domain
+    if isinstance(given, str):
+        given = {axis: given for axis, levels in by.items() if _plain_keys(levels)}
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        raise DomainError(
+            f"must map the axes {listed(by)} to their public keys, not be {kind_of_object(domain)}.",
+            hint=f"for example {_example(list(by)[:2])}.",
+        )
+    unknown = [axis for axis in given if axis not in by]
+    if unknown:
+        raise ColumnsError(
+            "domain", "has axes that `by` does not have", columns=unknown,
+            hint=f"{did_you_mean(unknown, by)}the axes are {listed(by)}.",
+        )  # fmt: skip
+    missing = [axis for axis, levels in by.items() if given.get(axis) is None and _plain_keys(levels)]
+    if missing:
+        raise DomainError(
+            f"must be given for the axes {listed(missing)}: which keys exist is information about "
+            "the records.",
+            hint="if you have lists of the keys that were not made from the records, pass them, as in "
+            f'{_example(missing)}. If everybody may know which keys the records have, pass "observed" for '
+            'these axes (or "categories", for the categories of categorical keys).',
+        )
+    axes = {}
+    for axis, levels in by.items():
+        with _naming(axis):
+            axes[axis] = domain_of(frame, levels, given.get(axis))
+    if isinstance(domain, CrossedDomain) and [*domain.axes.items()] == [*axes.items()]:
+        return domain
+    return CrossedDomain(axes)
+
+
+def _plain_keys(by: By) -> tuple[Hashable, ...]:
+    """Return the names of the keys of an axis that are columns of the records."""
+    names, derived = named(by)
+    return tuple(name for name in names if not any(name in levels.names for levels in derived))
+
+
+def _example(axes: Sequence[str]) -> str:
+    return "domain={" + ", ".join(f"{quote(axis)}: ..." for axis in axes) + "}"
+
+
+@contextmanager
+def _naming(axis: str) -> Iterator[None]:
+    """Name the axis in the message of an error about one of its arguments."""
+    try:
+        yield
+    except ArgumentError as error:
+        error.args = (f"Axis {quote(axis)}: {error.args[0]}",)
+        raise
 
 
 def released_domain(released: pd.DataFrame) -> Domain:

@@ -15,7 +15,7 @@ from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.names import check_by
 from pandas_dptree.signatures import public
 
-__all__ = ["By", "Derived", "crossed", "derived_domain", "named", "sole"]
+__all__ = ["By", "Derived", "combined", "derived_domain", "named", "sole"]
 
 
 Derived = DerivedLevels[Domain]
@@ -93,7 +93,7 @@ def derived_domain(by: By, places: Any = None) -> Domain:
                 "cannot be given if all levels are derived: they define their own domains.",
                 hint="leave it out.",
             )
-        return crossed(names, derived, None)
+        return combined(names, derived, None)
     if places is None:
         raise DomainError(
             f"must be given for the keys {quote(list(plain))}"
@@ -106,10 +106,10 @@ def derived_domain(by: By, places: Any = None) -> Domain:
             hint="name the same columns in the same order.",
         )
     public = places if isinstance(places, Domain) else Domain.from_frame(places, by=plain)
-    return crossed(names, derived, public) if derived else public
+    return combined(names, derived, public) if derived else public
 
 
-def crossed(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Domain | None) -> Domain:
+def combined(names: tuple[Hashable, ...], derived: tuple[Derived, ...], plain: Domain | None) -> Domain:
     """Combine each leaf of the plain keys with each of the derived levels, in the order of the names."""
     for levels in derived:
         levels.check()

@@ -1,0 +1,486 @@
+"""Crossed hierarchies: several domains, the axes, whose keys are combined in every margin.
+
+It comes from the caller, as a `Domain` does, and records are looked up in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import (
+    ArgumentError,
+    ColumnsError,
+    DomainError,
+    did_you_mean,
+    is_name,
+    kind_of_object,
+    listed,
+    quote,
+)
+from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source
+from pandas_dptree.hierarchy.hash_tables import once
+from pandas_dptree.hierarchy.levels.base import DerivedLevels
+from pandas_dptree.hierarchy.levels.combine import Derived, derived_domain
+from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT, check_by
+from pandas_dptree.hierarchy.product_tree import Margin, ProductTree
+from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.signatures import public
+
+__all__ = ["MAX_LEAF_CELLS", "CrossedDomain", "cross"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+MAX_LEAF_CELLS = 5 * 10**7
+"""Largest number of leaf cells."""
+
+_MAX_MARGINS = 4096
+"""Largest number of margins; with more, all of their cells together are far more than the leaf cells."""
+
+_CROSS = "×"
+"""Stands between the names of levels in the name of a margin, so it can be in none of them."""
+
+_NAME_EACH = 'name each axis, as in {"place": ["state", "county"], "sex": "sex"}'
+
+_EXAMPLE = (
+    'dpt.cross(place=places, sex=sexes), with public keys such as dpt.Domain.from_frame(df, by=["sex"])'
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossedDomain:
+    """The public keys of crossed hierarchies: a domain for each axis, and the margins that are wanted.
+
+    Make one with `cross`. A *margin* takes one level of each axis, and has a *cell* for each combination of
+    their nodes. The margin of all finest levels has the *leaf cells*.
+
+    Attributes
+    ----------
+    axes : dict of str to Domain
+        The hierarchies that are crossed, by the names of the axes.
+    wanted : dict of tuple of int to float, optional
+        The margins that a table shows (the level of each axis), and how much a cell of each matters. None if
+        all margins are wanted.
+    source : {"given", "released", "categories", "observed"}
+        Where the keys came from: of the axis whose keys are the least certain to be public.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> places = pd.DataFrame({"state": ["CA", "CA", "WA"], "county": ["Kern", "Napa", "King"]})
+    >>> domain = dpt.cross(
+    ...     place=dpt.Domain.from_frame(places, by=["state", "county"]),
+    ...     sex=dpt.Domain.from_frame(["F", "M"], by=["sex"]),
+    ... )
+    >>> domain
+    CrossedDomain(place=('state', 'county'), sex=('sex',), leaf_cells=6)
+    >>> domain.level_names
+    ('total', 'sex', 'state', 'state × sex', 'county', 'county × sex')
+    >>> domain.margin_of({"place": "state"}), domain.margin_of("county × sex")
+    ((1, 0), (2, 1))
+    """
+
+    axes: Mapping[str, Domain]
+    wanted: Mapping[Margin, float] | None = None
+    source: Source = "given"
+
+    def __post_init__(self) -> None:
+        """Check the names of axes and keys, and that no column is read for two axes."""
+        axes = dict(self.axes)
+        _check_axes(axes)
+        sources = [self.source, *(axis.source for axis in axes.values())]
+        object.__setattr__(self, "axes", axes)
+        object.__setattr__(self, "source", max(sources, key=SOURCES.index))
+
+    @property
+    def by(self) -> tuple[Hashable, ...]:
+        """Names of all keys, axis by axis, from the coarsest to the finest."""
+        return tuple(name for axis in self.axes.values() for name in axis.by)
+
+    @property
+    def plain(self) -> tuple[Hashable, ...]:
+        """Names of the keys that are columns of the records."""
+        return tuple(name for axis in self.axes.values() for name in axis.plain)
+
+    @property
+    def sources(self) -> tuple[Hashable, ...]:
+        """Names of the columns of the records from which the keys are read."""
+        return tuple(name for axis in self.axes.values() for name in axis.sources)
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        """The derived levels of all axes."""
+        return tuple(levels for axis in self.axes.values() for levels in axis.derived)
+
+    @cached_property
+    def ground(self) -> Margin:
+        """The finest level of each axis that a wanted margin has: its cells are the leaf cells."""
+        if self.wanted is None:
+            return tuple(axis.tree.depth for axis in self.axes.values())
+        return tuple(map(max, zip(*self.wanted, strict=True)))
+
+    @cached_property
+    def tree(self) -> ProductTree:
+        """The shape down to the `ground`; a DomainError if it is too large."""
+        self._check_size()
+        trees = (
+            axis.tree.truncated(level) for axis, level in zip(self.axes.values(), self.ground, strict=True)
+        )
+        product = ProductTree(tuple(trees))
+        return product if self.wanted is None else replace(product, shown=tuple(sorted(self.wanted)))
+
+    @cached_property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of all margins down to the `ground`, in the order of `tree.margins`."""
+        return tuple(map(self.name_of, self.tree.margins))
+
+    @property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """How much a cell of each of `tree.margins` matters: 0 for those that are not shown."""
+        shown = dict.fromkeys(self.tree.margins, 1.0) if self.wanted is None else self.wanted
+        return np.array([shown.get(margin, 0.0) for margin in self.tree.margins])
+
+    @property
+    def zeros(self) -> tuple[BoolArray, ...]:
+        """For each axis, which of its nodes on the `ground` hold structural zeros alone."""
+        flags = []
+        for axis, level in zip(self.axes.values(), self.ground, strict=True):
+            possible = np.ones(axis.tree.n_leaves, dtype=np.int64)
+            possible[axis.structural_zeros] = 0
+            flags.append(axis.tree.roll_up(possible)[level] == 0)
+        return tuple(flags)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 digest of the axes, in 64 hexadecimal digits; which margins are wanted does not enter."""
+        axes = [(name, axis.fingerprint) for name, axis in self.axes.items()]
+        return hashlib.sha256(ascii(axes).encode()).hexdigest()
+
+    def name_of(self, margin: Margin) -> str:
+        """Return the name of a margin: those of its levels, or "total"."""
+        levels = zip(self.axes.values(), margin, strict=True)
+        return f" {_CROSS} ".join(str(axis.by[level - 1]) for axis, level in levels if level) or ROOT
+
+    def margin_of(self, given: Any, argument: str = "margin") -> Margin:
+        """Return the level of each axis in a margin, as the caller names it.
+
+        Parameters
+        ----------
+        given : mapping, hashable, or sequence of hashable
+            The level of each axis, such as ``{"place": "county"}``; the name of a level or of a margin
+            (``"county"``, ``"county × sex"``); or names of levels of different axes. Axes that are left out
+            have the level ``"total"``.
+        argument : str
+            The argument that errors name.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such axis or level, or an axis has two levels.
+        """
+        if isinstance(given, Mapping):
+            return self._margin_of_axes(given, argument)
+        names: Sequence[Any] = [given]
+        if not (is_name(given) and given in self._places):
+            if isinstance(given, str):
+                names = [each.strip() for each in given.split(_CROSS)]
+            elif isinstance(given, (list, tuple)):
+                names = given
+        levels: dict[str, Hashable] = {}
+        for name in names:
+            if is_name(name) and name == ROOT:
+                continue
+            if not is_name(name) or name not in self._places:
+                known = [ROOT, *self.by]
+                raise ArgumentError(
+                    argument,
+                    f"has no level {quote(name, of=names)}.",
+                    hint=f"{did_you_mean([name], known)}name a level of each axis, as in {self._example}; "
+                    f"the levels are {listed(known)}.",
+                )
+            axis, level = self._places[name]
+            if axis in levels:
+                raise ArgumentError(
+                    argument,
+                    f"has two levels of the axis {quote(axis)}: {quote(levels[axis])} and {quote(level)}.",
+                    hint="a margin has one level of each axis; the finer one implies the coarser.",
+                )
+            levels[axis] = level
+        return self._margin_of_axes(levels, argument)
+
+    def _margin_of_axes(self, levels: Mapping[Any, Any], argument: str) -> Margin:
+        """Return the margin of the level of each axis."""
+        unknown = [axis for axis in levels if axis not in self.axes]
+        if unknown:
+            raise ColumnsError(
+                argument,
+                "has unknown axes",
+                columns=unknown,
+                hint=f"{did_you_mean(unknown, self.axes)}the axes are {listed(self.axes)}.",
+            )
+        margin = []
+        for name, axis in self.axes.items():
+            level, known = levels.get(name, ROOT), [ROOT, *axis.by]
+            if not is_name(level) or level not in known:
+                raise ArgumentError(
+                    argument,
+                    f"has no level {quote(level)} of the axis {quote(name)}.",
+                    hint=f"{did_you_mean([level], known)}its levels are {listed(known)}.",
+                )
+            margin.append(known.index(level))
+        return tuple(margin)
+
+    def with_margins(self, margins: Any) -> CrossedDomain:
+        """Return the same axes with only some margins to be shown.
+
+        Parameters
+        ----------
+        margins : sequence, mapping or None
+            The margins, as in `margin_of`; a mapping from names or tuples of names also says how much a cell
+            of each matters. None for all.
+
+        Raises
+        ------
+        ArgumentError
+            If a margin is unknown or occurs twice, there is none, or a weight is not a number of at least 0.
+        DomainError
+            If there would be too many leaf cells: the combinations of all levels that occur.
+
+        Examples
+        --------
+        >>> import pandas_dptree as dpt
+        >>> domain = dpt.cross(place=dpt.Tree.from_branching([2, 3]), sex=dpt.Tree.from_branching([2]))
+        >>> some = domain.with_margins([{"place": "place_1"}, ("place_1", "sex")])
+        >>> some.tree.shown, some.tree.leaf_shape
+        (((1, 0), (1, 1)), (2, 2))
+        """
+        chosen = replace(self, wanted=None if margins is None else self._weights_of(margins))
+        chosen._check_size()
+        return chosen
+
+    def _weights_of(self, margins: Any) -> dict[Margin, float]:
+        """Return the weight of each margin, or raise an ArgumentError that names `margins`."""
+        if not isinstance(margins, (list, tuple, Mapping)):
+            raise ArgumentError(
+                "margins",
+                f"must be a list of margins, or a mapping from them to weights, not {quote(margins)}.",
+                hint=f"for example margins=[{self._example}].",
+            )
+        if not margins:
+            raise ArgumentError("margins", "names no margin.", hint="leave it out to show all margins.")
+        weights: dict[Margin, float] = {}
+        for given in margins:
+            weight = margins[given] if isinstance(margins, Mapping) else 1.0
+            number = isinstance(weight, (int, float, np.integer, np.floating)) and not isinstance(
+                weight, bool
+            )
+            if not number or not 0 <= weight < math.inf:
+                raise ArgumentError(
+                    "margins",
+                    f"has a weight that is not a finite number of at least 0: {quote(weight)}.",
+                    hint="a mapping gives a weight to the name of each margin, as in "
+                    f'margins={{"{self.name_of(self.ground)}": 2, "{ROOT}": 1}}. For a single margin, pass a '
+                    f"list, as in margins=[{self._example}].",
+                )
+            margin = self.margin_of(given, "margins")
+            if margin in weights:
+                raise ArgumentError(
+                    "margins",
+                    f"has the margin {quote(self.name_of(margin))} twice.",
+                    hint="name each margin once; axes that are left out have the level 'total'.",
+                )
+            weights[margin] = float(weight)
+        if not any(weights.values()):
+            raise ArgumentError(
+                "margins", "has no weight above 0.", hint="give one margin a positive weight."
+            )
+        return weights
+
+    def _check_size(self) -> None:
+        """Refuse too many leaf cells or margins."""
+        n_margins = math.prod(level + 1 for level in self.ground)
+        if n_margins > _MAX_MARGINS:
+            raise DomainError(
+                f"would have {n_margins:,} margins, more than {_MAX_MARGINS:,}.",
+                hint="cross fewer axes, or give them fewer levels.",
+            )
+        sizes = self._sizes(self.ground)
+        if math.prod(sizes) > MAX_LEAF_CELLS:
+            raise DomainError(
+                f"would have {math.prod(sizes):,} leaf cells, more than {MAX_LEAF_CELLS:,}: all "
+                f"combinations of {' and '.join(f'{size:,}' for size in sizes)} keys.",
+                hint=self._coarser()
+                or "cross fewer axes, or give them coarser keys; others can have a table of their own.",
+            )
+
+    def _coarser(self) -> str:
+        """Hint at the level that is best left out, if leaving out one level is enough; else empty."""
+        best, hint = 0, ""
+        for place, (name, axis) in enumerate(self.axes.items()):
+            ground = [*self.ground]
+            ground[place] = max(0, ground[place] - 1)
+            n_cells = math.prod(self._sizes(ground))
+            if best < n_cells <= MAX_LEAF_CELLS:
+                best, finest = n_cells, axis.by[ground[place]]
+                hint = f"pass `margins` without the level {quote(finest)} of the axis {quote(name)}."
+        return hint
+
+    def _sizes(self, margin: Sequence[int]) -> list[int]:
+        """Return the number of nodes of each axis in a margin."""
+        levels = zip(self.axes.values(), margin, strict=True)
+        return [axis.tree.level_sizes[level] for axis, level in levels]
+
+    @property
+    def _example(self) -> str:
+        """An example of a margin, in the words of these axes."""
+        levels = zip(self.axes.items(), self.ground, strict=True)
+        named = [(name, axis.by[level - 1]) for (name, axis), level in levels if level]
+        return "{" + ", ".join(f"{quote(name)}: {quote(level)}" for name, level in named[:2]) + "}"
+
+    @cached_property
+    def _places(self) -> dict[Hashable, tuple[str, Hashable]]:
+        """The axis and the level of each key, by its name and by that as text."""
+        places = {name: (axis, name) for axis, domain in self.axes.items() for name in domain.by}
+        return {str(name): place for name, place in places.items()} | places
+
+    def find_cells(self, leaves: Sequence[IntArray]) -> IntArray:
+        """Find the leaf cell of each record from its leaf on each axis; -1 if it has none on one of them."""
+        cells = np.zeros(len(leaves[0]), dtype=np.int64)
+        for of_leaf, leaf in zip(self._cells_of_leaves, leaves, strict=True):
+            cells += of_leaf[leaf]
+        return np.maximum(cells, -1)
+
+    @once
+    def _cells_of_leaves(self) -> tuple[IntArray, ...]:
+        """What each leaf of an axis adds to the number of its cell; the leaf -1 makes it negative."""
+        tables, stride = [], self.tree.n_leaves
+        for axis, level in zip(self.axes.values(), self.ground, strict=True):
+            stride //= axis.tree.level_sizes[level]
+            nodes = axis.tree.nodes_above(np.arange(axis.tree.n_leaves), level)
+            tables.append(np.append(nodes * stride, -self.tree.n_leaves))
+        return tuple(tables)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is quickly made again."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __repr__(self) -> str:
+        """Describe the axes in a line."""
+        axes = ", ".join(f"{name}={axis.by}" for name, axis in self.axes.items())
+        return f"CrossedDomain({axes}, leaf_cells={math.prod(self._sizes(self.ground))})"
+
+
+def _check_axes(axes: Mapping[str, Domain]) -> None:
+    """Check that axes have distinct names, keys and columns, which a released table can show side by side."""
+    check_axis_names(axes)
+    names = [name for axis in axes.values() for name in axis.by]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ColumnsError(
+            "domain", "has keys on two axes", columns=dict.fromkeys(twice),
+            hint="each key belongs to one axis; rename the derived levels of one of them.",
+        )  # fmt: skip
+    as_text = [str(name) for name in names]
+    unclear = [name for name in names if _CROSS in str(name) or as_text.count(str(name)) > 1]
+    if unclear:
+        raise ColumnsError(
+            "domain", "has keys whose names cannot be told apart in the names of margins", columns=unclear,
+            hint=f"rename the columns, to distinct texts without {_CROSS!r}.",
+        )  # fmt: skip
+    levels = [f"{name}_level" for name in axes]
+    clashing = [name for name in levels if name in names or name in RESERVED_NAMES]
+    if clashing:
+        raise ColumnsError(
+            "domain", "has keys with the names of columns of the released table, one for each axis",
+            columns=clashing, hint="rename these axes, or the columns in the records and in the domain.",
+        )  # fmt: skip
+    read = [column for axis in axes.values() for column in axis.sources]
+    shared = [column for place, column in enumerate(read) if column in read[:place]]
+    if shared:
+        raise ColumnsError(
+            "domain", "reads columns for two axes", columns=dict.fromkeys(shared),
+            hint="most of their combinations cannot occur: put all levels of a column into one axis, as in "
+            'calendar("date", ["quarter", "month"], ...).',
+        )  # fmt: skip
+
+
+def check_axis_names(axes: Mapping[Any, Any], *, argument: str = "domain") -> None:
+    """Check that there is an axis, and that their names are texts that are not empty."""
+    if not axes:
+        raise ArgumentError(argument, "has no axes.", hint=f"{_NAME_EACH}.")
+    odd = [name for name in axes if not isinstance(name, str) or not name.strip()]
+    if odd:
+        raise ColumnsError(
+            argument, "has names of axes that are not texts", columns=odd, hint=f"{_NAME_EACH}."
+        )
+
+
+@public
+def cross(axes: Mapping[str, Any] | None = None, /, **named: Any) -> CrossedDomain:
+    """Cross hierarchies: combine the nodes of each with those of all others.
+
+    Parameters
+    ----------
+    axes : mapping of str to Domain, Tree or derived levels, optional
+        The public keys of each axis, by its name. The keys of a tree are numbered: they are called like the
+        axis, or with several levels ``"place_1"``, ``"place_2"``, ….
+    **named
+        The same, by keywords.
+
+    Returns
+    -------
+    CrossedDomain
+        What `plan` takes to plan a table of all margins.
+
+    Raises
+    ------
+    DomainError
+        If there is no axis, or one is neither a domain nor a tree.
+    ColumnsError
+        If two axes have the same key or read the same column, or the name of an axis cannot be used.
+
+    Notes
+    -----
+    **Privacy**: the keys of all axes are public, and so is every combination of them.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> ages = dpt.cut("age", [0, 18, 65, 120])
+    >>> dpt.cross(place=dpt.Tree.from_branching([50, 60]), age=ages)
+    CrossedDomain(place=('place_1', 'place_2'), age=('age_group',), leaf_cells=9000)
+    """
+    if axes is not None and not isinstance(axes, Mapping):
+        raise DomainError(
+            f"must map the names of axes to public keys, not be {kind_of_object(axes)}.",
+            hint=f"for example {_EXAMPLE}.",
+        )
+    twice = [name for name in named if axes is not None and name in axes]
+    if twice:
+        raise ColumnsError(
+            "domain", "names axes twice", columns=twice, hint="give each axis in the mapping or by keyword."
+        )
+    every = {**(axes or {}), **named}
+    return CrossedDomain({name: _axis_of(name, given) for name, given in every.items()})
+
+
+def _axis_of(name: str, given: Any) -> Domain:
+    """Return the domain of an axis, from what the caller gives."""
+    if isinstance(given, Domain):
+        return given
+    if isinstance(given, DerivedLevels):
+        return derived_domain([given])
+    if not isinstance(given, Tree) or given.n_roots != 1 or not given.depth:
+        raise DomainError(
+            f"has an axis {quote(name)} that must be a Domain, not {kind_of_object(given)}.",
+            hint=f"for example {_EXAMPLE}.",
+        )
+    names = [f"{name}_{level}" for level in range(1, given.depth + 1)] if given.depth > 1 else [name]
+    return replace(Domain.from_tree(given), by=check_by(names, argument="domain"))
