@@ -12,6 +12,8 @@ from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output import files
+from pandas_dptree.output.crossed_columns import axes_of
+from pandas_dptree.output.crossed_frames import select_margin
 from pandas_dptree.output.derived import areas, changes, largest, proportions, reliability
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.frames import select_level
@@ -36,6 +38,8 @@ _OF_RELEASED_TABLES: Final = (
     "top",
 )  # fmt: skip
 
+_OF_CROSSED_TABLES: Final = ("margin", "to_file")
+
 
 class DataFrameAccessor:
     """Differentially private releases of the records of a frame, and views of a released table."""
@@ -45,9 +49,10 @@ class DataFrameAccessor:
 
     def __dir__(self) -> list[str]:
         """List what can be done with a released table, or else with records, for completion."""
-        names = [name for name in vars(type(self)) if not name.startswith("_")]
-        released = _looks_released(self._data)
-        return [name for name in names if (name in _OF_RELEASED_TABLES) == released]
+        if _looks_released(self._data):
+            return [*(_OF_CROSSED_TABLES if axes_of(self._data) else _OF_RELEASED_TABLES)]
+        views = {*_OF_RELEASED_TABLES, *_OF_CROSSED_TABLES}
+        return [name for name in vars(type(self)) if not name.startswith("_") and name not in views]
 
     tree_counts = method(tables.tree_counts)
     tree_units = method(tables.tree_units)
@@ -100,6 +105,31 @@ class DataFrameAccessor:
             If the frame is not a released table, or has no such level.
         """
         return select_level(self._data, name)
+
+    def margin(self, levels: Any = None, /, **of_axes: Hashable) -> pd.DataFrame:
+        """Select one margin of a released table of crossed hierarchies, indexed as by ``groupby``.
+
+        Parameters
+        ----------
+        levels : mapping, hashable or sequence of hashable, optional
+            The level of each axis, such as ``{"place": "county", "sex": "sex"}``. Axes that are left out have
+            the level ``"total"``; without any, this is the grand total. Or names of levels of different axes:
+            ``"county"``, or ``["county", "sex"]``.
+        **of_axes
+            The same by keywords: ``margin(place="county", sex="sex")``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The values and their errors, indexed by the keys of each axis from the coarsest down to its level,
+            axis by axis. There are no rows if the table does not show the margin.
+
+        Raises
+        ------
+        ArgumentError
+            If the frame is not a released table of crossed hierarchies, or has no such axis or level.
+        """
+        return select_margin(self._data, levels, **of_axes)
 
     def domain(self) -> Domain:
         """Return the keys of a released table as a public domain.
@@ -238,7 +268,7 @@ def _looks_released(frame: pd.DataFrame) -> bool:
     """Whether attributes or columns are those of a released table; nothing but completion relies on it."""
     texts = [name for name in frame.columns if isinstance(name, str)]
     has_errors = any(name.endswith(("std_error", "error_bound", "max_error")) for name in texts)
-    return "dp" in frame.attrs or ("level" in texts and has_errors)
+    return "dp" in frame.attrs or (has_errors and any(f"_{name}".endswith("_level") for name in texts))
 
 
 class SeriesAccessor:

@@ -19,16 +19,14 @@ from pandas_dptree.errors import (
     ArgumentError,
     ColumnsError,
     DomainError,
-    did_you_mean,
-    is_name,
     kind_of_object,
-    listed,
     quote,
 )
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source
 from pandas_dptree.hierarchy.hash_tables import once
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.combine import Derived, derived_domain
+from pandas_dptree.hierarchy.margin_names import CROSS, Keys, example, margin_name, margin_named
 from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT, check_by
 from pandas_dptree.hierarchy.product_tree import Margin, ProductTree
 from pandas_dptree.hierarchy.tree import IntArray, Tree
@@ -43,9 +41,6 @@ MAX_LEAF_CELLS = 5 * 10**7
 
 _MAX_MARGINS = 4096
 """Largest number of margins; with more, all of their cells together are far more than the leaf cells."""
-
-_CROSS = "×"
-"""Stands between the names of levels in the name of a margin, so it can be in none of them."""
 
 _NAME_EACH = 'name each axis, as in {"place": ["state", "county"], "sex": "sex"}'
 
@@ -103,6 +98,11 @@ class CrossedDomain:
     def by(self) -> tuple[Hashable, ...]:
         """Names of all keys, axis by axis, from the coarsest to the finest."""
         return tuple(name for axis in self.axes.values() for name in axis.by)
+
+    @property
+    def keys(self) -> Keys:
+        """Names of the keys of each axis, from the coarsest to the finest."""
+        return {name: axis.by for name, axis in self.axes.items()}
 
     @property
     def plain(self) -> tuple[Hashable, ...]:
@@ -165,8 +165,7 @@ class CrossedDomain:
 
     def name_of(self, margin: Margin) -> str:
         """Return the name of a margin: those of its levels, or "total"."""
-        levels = zip(self.axes.values(), margin, strict=True)
-        return f" {_CROSS} ".join(str(axis.by[level - 1]) for axis, level in levels if level) or ROOT
+        return margin_name(self.keys, margin)
 
     def margin_of(self, given: Any, argument: str = "margin") -> Margin:
         """Return the level of each axis in a margin, as the caller names it.
@@ -185,57 +184,7 @@ class CrossedDomain:
         ArgumentError
             If there is no such axis or level, or an axis has two levels.
         """
-        if isinstance(given, Mapping):
-            return self._margin_of_axes(given, argument)
-        names: Sequence[Any] = [given]
-        if not (is_name(given) and given in self._places):
-            if isinstance(given, str):
-                names = [each.strip() for each in given.split(_CROSS)]
-            elif isinstance(given, (list, tuple)):
-                names = given
-        levels: dict[str, Hashable] = {}
-        for name in names:
-            if is_name(name) and name == ROOT:
-                continue
-            if not is_name(name) or name not in self._places:
-                known = [ROOT, *self.by]
-                raise ArgumentError(
-                    argument,
-                    f"has no level {quote(name, of=names)}.",
-                    hint=f"{did_you_mean([name], known)}name a level of each axis, as in {self._example}; "
-                    f"the levels are {listed(known)}.",
-                )
-            axis, level = self._places[name]
-            if axis in levels:
-                raise ArgumentError(
-                    argument,
-                    f"has two levels of the axis {quote(axis)}: {quote(levels[axis])} and {quote(level)}.",
-                    hint="a margin has one level of each axis; the finer one implies the coarser.",
-                )
-            levels[axis] = level
-        return self._margin_of_axes(levels, argument)
-
-    def _margin_of_axes(self, levels: Mapping[Any, Any], argument: str) -> Margin:
-        """Return the margin of the level of each axis."""
-        unknown = [axis for axis in levels if axis not in self.axes]
-        if unknown:
-            raise ColumnsError(
-                argument,
-                "has unknown axes",
-                columns=unknown,
-                hint=f"{did_you_mean(unknown, self.axes)}the axes are {listed(self.axes)}.",
-            )
-        margin = []
-        for name, axis in self.axes.items():
-            level, known = levels.get(name, ROOT), [ROOT, *axis.by]
-            if not is_name(level) or level not in known:
-                raise ArgumentError(
-                    argument,
-                    f"has no level {quote(level)} of the axis {quote(name)}.",
-                    hint=f"{did_you_mean([level], known)}its levels are {listed(known)}.",
-                )
-            margin.append(known.index(level))
-        return tuple(margin)
+        return margin_named(self.keys, given, argument)
 
     def with_margins(self, margins: Any) -> CrossedDomain:
         """Return the same axes with only some margins to be shown.
@@ -271,7 +220,7 @@ class CrossedDomain:
             raise ArgumentError(
                 "margins",
                 f"must be a list of margins, or a mapping from them to weights, not {quote(margins)}.",
-                hint=f"for example margins=[{self._example}].",
+                hint=f"for example margins=[{example(self.keys)}].",
             )
         if not margins:
             raise ArgumentError("margins", "names no margin.", hint="leave it out to show all margins.")
@@ -287,7 +236,7 @@ class CrossedDomain:
                     f"has a weight that is not a finite number of at least 0: {quote(weight)}.",
                     hint="a mapping gives a weight to the name of each margin, as in "
                     f'margins={{"{self.name_of(self.ground)}": 2, "{ROOT}": 1}}. For a single margin, pass a '
-                    f"list, as in margins=[{self._example}].",
+                    f"list, as in margins=[{example(self.keys)}].",
                 )
             margin = self.margin_of(given, "margins")
             if margin in weights:
@@ -337,19 +286,6 @@ class CrossedDomain:
         levels = zip(self.axes.values(), margin, strict=True)
         return [axis.tree.level_sizes[level] for axis, level in levels]
 
-    @property
-    def _example(self) -> str:
-        """An example of a margin, in the words of these axes."""
-        levels = zip(self.axes.items(), self.ground, strict=True)
-        named = [(name, axis.by[level - 1]) for (name, axis), level in levels if level]
-        return "{" + ", ".join(f"{quote(name)}: {quote(level)}" for name, level in named[:2]) + "}"
-
-    @cached_property
-    def _places(self) -> dict[Hashable, tuple[str, Hashable]]:
-        """The axis and the level of each key, by its name and by that as text."""
-        places = {name: (axis, name) for axis, domain in self.axes.items() for name in domain.by}
-        return {str(name): place for name, place in places.items()} | places
-
     def find_cells(self, leaves: Sequence[IntArray]) -> IntArray:
         """Find the leaf cell of each record from its leaf on each axis; -1 if it has none on one of them."""
         cells = np.zeros(len(leaves[0]), dtype=np.int64)
@@ -388,11 +324,11 @@ def _check_axes(axes: Mapping[str, Domain]) -> None:
             hint="each key belongs to one axis; rename the derived levels of one of them.",
         )  # fmt: skip
     as_text = [str(name) for name in names]
-    unclear = [name for name in names if _CROSS in str(name) or as_text.count(str(name)) > 1]
+    unclear = [name for name in names if CROSS in str(name) or as_text.count(str(name)) > 1]
     if unclear:
         raise ColumnsError(
             "domain", "has keys whose names cannot be told apart in the names of margins", columns=unclear,
-            hint=f"rename the columns, to distinct texts without {_CROSS!r}.",
+            hint=f"rename the columns, to distinct texts without {CROSS!r}.",
         )  # fmt: skip
     levels = [f"{name}_level" for name in axes]
     clashing = [name for name in levels if name in names or name in RESERVED_NAMES]

@@ -16,10 +16,11 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, is_name, listed, q
 from pandas_dptree.hierarchy.domain import Domain, level_names
 from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT
 from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.output.crossed_columns import refuse_crossed, value_columns
 
 __all__ = [
-    "COMPANIONS", "check_names", "key_column", "layout_of", "parts_of", "prefix_of", "release_frame",
-    "select_level", "take_labels",
+    "COMPANIONS", "check_names", "check_not_derived", "indexed_by", "key_column", "layout_of", "parts_of",
+    "prefix_of", "release_frame", "select_level", "stack", "take_labels",
 ]  # fmt: skip
 
 COMPANIONS = (
@@ -71,7 +72,7 @@ def release_frame(
     for key, name in enumerate(domain.by):
         columns[name] = key_column(take_labels(domain.labels[key], _codes(domain, key, listed)))
     for name, levels in values.items():
-        columns[name] = _stack(levels, listed)
+        columns[name] = stack(levels, listed)
     frame = pd.DataFrame(columns, copy=False)
     frame.attrs.update(attrs)
     return frame
@@ -106,21 +107,10 @@ def layout_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable]]:
 
 def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
     """Find the keys, the column that distinguishes the rows of a group in a distribution, and the values."""
+    refuse_crossed(released)
+    check_not_derived(released)
     columns: list[Hashable] = list(released.columns)
-    if not released.columns.is_unique:
-        raise ArgumentError(
-            "released",
-            "has several columns of one name.",
-            hint="pass the tables of two releases separately, and rename other duplicates.",
-        )
-    if "dp_derived" in released.attrs:
-        raise ArgumentError(
-            "released",
-            "has numbers derived from a released table.",
-            hint="pass the released table itself. A page derives them, as in "
-            'show=[{"table": "visits", "as": "proportions"}].',
-        )
-    values = [name for name in columns if name == "count" or f"{name}_std_error" in columns]
+    values = value_columns(released)
     values = values or [name for name in columns if name == "value" and "q" in columns]
     if "level" not in columns or not values:
         raise ArgumentError(
@@ -136,6 +126,23 @@ def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], li
     keys = list(level.cat.categories[1:]) if listed else between  # the latter if filtered, or from a file
     parts = between[-1:] if _has_parts(released, between, keys if listed else list(level.unique())) else []
     return [key for key in keys if key not in parts], parts, values
+
+
+def check_not_derived(released: pd.DataFrame) -> None:
+    """Check that a table has no columns of one name, and is no table of derived numbers."""
+    if not released.columns.is_unique:
+        raise ArgumentError(
+            "released",
+            "has several columns of one name.",
+            hint="pass the tables of two releases separately, and rename other duplicates.",
+        )
+    if "dp_derived" in released.attrs:
+        raise ArgumentError(
+            "released",
+            "has numbers derived from a released table.",
+            hint="pass the released table itself. A page derives them, as in "
+            'show=[{"table": "visits", "as": "proportions"}].',
+        )
 
 
 def _has_parts(released: pd.DataFrame, between: Sequence[Hashable], levels: Sequence[Hashable]) -> bool:
@@ -169,6 +176,7 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
     The table may have been filtered or read back from a file. The index has the keys from the coarsest down
     to `name`, and the bins, ranges or parts of a distribution.
     """
+    refuse_crossed(released)
     if "dp_derived" not in released.attrs:
         by, parts, _ = parts_of(released)
     elif _is_listed(released):
@@ -195,15 +203,20 @@ def select_level(released: pd.DataFrame, name: Hashable) -> pd.DataFrame:
             hint="turn the index into columns with reset_index()." if indexed else _RENAMING,
         )
     rows = released.loc[released["level"] == name].drop(columns=["level", *by[depth:]])
-    if not depth:
-        return rows.set_index(parts) if parts else rows.reset_index(drop=True)
+    return indexed_by(rows, by[:depth], parts)
+
+
+def indexed_by(rows: pd.DataFrame, keys: Sequence[Hashable], parts: Sequence[Hashable] = ()) -> pd.DataFrame:
+    """Return rows that have all of the keys, indexed by them as by ``groupby``, and by `parts`."""
+    if not keys:
+        return rows.set_index([*parts]) if parts else rows.reset_index(drop=True)
     types = {
         key: _PLAIN[str(rows[key].dtype)]
-        for key in by[:depth]
+        for key in keys
         if str(rows[key].dtype) in _PLAIN and not rows[key].isna().any()
     }
     with warnings.catch_warnings(action="ignore"):  # about tuples that pandas cannot sort
-        return rows.astype(types).set_index([*by[:depth], *parts])
+        return rows.astype(types).set_index([*keys, *parts])
 
 
 _RENAMING = (
@@ -214,7 +227,7 @@ _RENAMING = (
 _PLAIN = {"Int64": "int64", "UInt64": "uint64", "boolean": "bool"}
 
 
-def _stack(levels: Sequence[npt.NDArray[Any]], listed: Sequence[npt.NDArray[np.bool_]]) -> Any:
+def stack(levels: Sequence[npt.NDArray[Any]], listed: Sequence[npt.NDArray[np.bool_]]) -> Any:
     """Concatenate the listed nodes of all levels."""
     parts = [
         _pick(np.broadcast_to(values, shown.shape, subok=True), shown)

@@ -18,7 +18,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.output.frames import layout_of, prefix_of
 
-__all__ = ["REMAINDER", "Released", "Shown", "provenance_of", "share_of"]
+__all__ = ["REMAINDER", "Quantities", "Released", "Shown", "provenance_of", "share_of"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -40,50 +40,11 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
-    """A released table as a tree of its rows. It may have been filtered, or read back from a file.
-
-    `keys` are from the coarsest down. `columns` are those with an error: counts, sums or means. `depth` is
-    the number of keys of each row.
-    """
+class Quantities:
+    """The quantities of a released table: `columns` are those with an error: counts, sums or means."""
 
     table: pd.DataFrame
-    keys: list[Hashable]
     columns: list[Hashable]
-    depth: IntArray
-
-    @classmethod
-    def of(cls, table: pd.DataFrame) -> Released:
-        """Read a released table that has rows, at most one for each node."""
-        keys, columns = layout_of(table)
-        if missing := [key for key in keys if key not in table]:
-            raise ColumnsError(
-                "released", "lacks keys", columns=missing, hint="keep the columns of all keys."
-            )
-        depth = pd.Index([ROOT, *keys], dtype=object).get_indexer(pd.Index(table["level"], dtype=object))
-        if not len(table) or (depth < 0).any():
-            raise ArgumentError(
-                "released",
-                "has rows without a known level." if len(table) else "has no rows.",
-                hint=f"keep rows with one of the levels {listed([ROOT, *keys])}.",
-            )
-        released = cls(table, keys, columns, depth.astype(np.int64))
-        own = np.column_stack([np.zeros(len(table), dtype=np.int64), released.groups])
-        node = depth * (len(table) + 1) + own[np.arange(len(table)), depth]
-        if pd.Series(node).duplicated().any():
-            raise ArgumentError(
-                "released",
-                "has several rows for one node.",
-                hint="pass the tables of two releases separately; read a CSV file with "
-                'keep_default_na=False, na_values=[\'\'] if keys look like "NA" or "None".',
-            )
-        return released
-
-    @property
-    def levels(self) -> list[tuple[str, IntArray]]:
-        """The levels that have rows, from the root down, each with the positions of its rows."""
-        names = [str(name) for name in (ROOT, *self.keys)]
-        return [(names[depth], np.flatnonzero(self.depth == depth)) for depth in np.unique(self.depth)]
 
     def shown(self, column: Hashable | None = None, *, argument: str = "value", of: Sized = ()) -> Shown:
         """Return a column with its errors, by default the first column.
@@ -120,6 +81,48 @@ class Released:
                 hint="pass the table from before its numbers were converted to text.",
             ) from None
 
+
+@dataclass(frozen=True, eq=False)
+class Released(Quantities):
+    """A released table as a tree of its rows. It may have been filtered, or read back from a file.
+
+    `keys` are from the coarsest down. `depth` is the number of keys of each row.
+    """
+
+    keys: list[Hashable]
+    depth: IntArray
+
+    @classmethod
+    def of(cls, table: pd.DataFrame) -> Released:
+        """Read a released table that has rows, at most one for each node."""
+        keys, columns = layout_of(table)
+        if missing := [key for key in keys if key not in table]:
+            raise ColumnsError(
+                "released", "lacks keys", columns=missing, hint="keep the columns of all keys."
+            )
+        depth = pd.Index([ROOT, *keys], dtype=object).get_indexer(pd.Index(table["level"], dtype=object))
+        if not len(table) or (depth < 0).any():
+            raise ArgumentError(
+                "released",
+                "has rows without a known level." if len(table) else "has no rows.",
+                hint=f"keep rows with one of the levels {listed([ROOT, *keys])}.",
+            )
+        released = cls(table, columns, keys, depth.astype(np.int64))
+        if pd.Series(released.node).duplicated().any():
+            raise ArgumentError(
+                "released",
+                "has several rows for one node.",
+                hint="pass the tables of two releases separately; read a CSV file with "
+                'keep_default_na=False, na_values=[\'\'] if keys look like "NA" or "None".',
+            )
+        return released
+
+    @property
+    def levels(self) -> list[tuple[str, IntArray]]:
+        """The levels that have rows, from the root down, each with the positions of its rows."""
+        names = [str(name) for name in (ROOT, *self.keys)]
+        return [(names[depth], np.flatnonzero(self.depth == depth)) for depth in np.unique(self.depth)]
+
     @cached_property
     def groups(self) -> IntArray:
         """Each row's ancestor (or itself) on each level below the root, shape (n_rows, n_keys); -1 below.
@@ -134,6 +137,12 @@ class Released:
             above[below] = pd.factorize((above * (codes.max() + 1) + codes)[below])[0]
             groups[below, place] = above[below]
         return groups
+
+    @property
+    def node(self) -> IntArray:
+        """A number for the node of each row, shape (n_rows,)."""
+        own = np.column_stack([np.zeros(len(self.table), dtype=np.int64), self.groups])
+        return self.depth * (len(self.table) + 1) + own[np.arange(len(self.table)), self.depth]
 
     @cached_property
     def parent(self) -> IntArray:

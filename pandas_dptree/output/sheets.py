@@ -103,7 +103,7 @@ def _tree_of(table: pd.DataFrame) -> Released | None:
     depth = pd.Index([ROOT, *keys], dtype=object).get_indexer(pd.Index(table["level"], dtype=object))
     if not {*keys} <= {*table} or (depth < 0).any() or not len(table):
         return None
-    return Released(table, keys, columns, depth.astype(np.int64))
+    return Released(table, columns, keys, depth.astype(np.int64))
 
 
 def _sheet(
