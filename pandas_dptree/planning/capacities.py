@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.planning.known_counts import Flags
+from pandas_dptree.privacy.crossed_sensitivity import MarginCells, crossed_sensitivity
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, TreeSensitivity
 from pandas_dptree.privacy.tree_sensitivity import LevelCapacities, tree_sensitivity
 
-__all__ = ["capacities", "sensitivity_on"]
+__all__ = ["capacities", "crossed_sensitivity_on", "sensitivity_on"]
 
 
 def sensitivity_on(
@@ -44,6 +46,29 @@ def sensitivity_on(
     ]
     kept = min(max_contributions, int(most[0].sum()) * (tree.n_roots if len(most[0]) == 1 else 1))
     return tree_sensitivity(levels, kept, low=quantity.low, high=quantity.high, neighbors=neighbors)
+
+
+def crossed_sensitivity_on(
+    product: ProductTree,
+    quantity: Quantity,
+    *,
+    neighbors: Neighbors,
+    max_contributions: int,
+    known: Flags | None = None,
+) -> TreeSensitivity:
+    """Return how far one unit moves all margins of crossed hierarchies: see `crossed_sensitivity`.
+
+    Of one unit at most `max_contributions` rows are kept. Cells whose values are `known` are not measured.
+    """
+    flags = [np.zeros(1, dtype=bool)] * len(product.margins) if known is None else known
+    sizes = product.level_sizes
+    margins = [
+        MarginCells(size if not flag.any() else int((~np.broadcast_to(flag, size)).sum()), single=size == 1)
+        for flag, size in zip(flags, sizes, strict=True)
+    ]
+    return crossed_sensitivity(
+        margins, max_contributions, low=quantity.low, high=quantity.high, neighbors=neighbors
+    )
 
 
 def capacities(tree: Tree, max_contributions: int, caps: Sequence[int | None] = ()) -> list[IntArray]:
