@@ -15,21 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.errors import (
-    ArgumentError,
-    ColumnsError,
-    DomainError,
-    kind_of_object,
-    quote,
-)
+from pandas_dptree.errors import ColumnsError, DomainError, kind_of_object, quote
+from pandas_dptree.hierarchy.axes import axis_of, check_axes
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source
 from pandas_dptree.hierarchy.hash_tables import once
-from pandas_dptree.hierarchy.levels.base import DerivedLevels
-from pandas_dptree.hierarchy.levels.combine import Derived, derived_domain
-from pandas_dptree.hierarchy.margin_names import CROSS, Keys, example, margin_name, margin_named
-from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT, check_by
+from pandas_dptree.hierarchy.levels.combine import Derived
+from pandas_dptree.hierarchy.margin_names import Keys, margin_name, margin_named, margin_weights
 from pandas_dptree.hierarchy.product_tree import Margin, ProductTree
-from pandas_dptree.hierarchy.tree import IntArray, Tree
+from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.signatures import public
 
 __all__ = ["MAX_LEAF_CELLS", "CrossedDomain", "cross"]
@@ -41,12 +34,6 @@ MAX_LEAF_CELLS = 5 * 10**7
 
 _MAX_MARGINS = 4096
 """Largest number of margins; with more, all of their cells together are far more than the leaf cells."""
-
-_NAME_EACH = 'name each axis, as in {"place": ["state", "county"], "sex": "sex"}'
-
-_EXAMPLE = (
-    'dpt.cross(place=places, sex=sexes), with public keys such as dpt.Domain.from_frame(df, by=["sex"])'
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +55,7 @@ class CrossedDomain:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> import pandas_dptree as dpt
     >>> places = pd.DataFrame({"state": ["CA", "CA", "WA"], "county": ["Kern", "Napa", "King"]})
     >>> domain = dpt.cross(
@@ -89,7 +77,7 @@ class CrossedDomain:
     def __post_init__(self) -> None:
         """Check the names of axes and keys, and that no column is read for two axes."""
         axes = dict(self.axes)
-        _check_axes(axes)
+        check_axes(axes)
         sources = [self.source, *(axis.source for axis in axes.values())]
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "source", max(sources, key=SOURCES.index))
@@ -101,7 +89,7 @@ class CrossedDomain:
 
     @property
     def keys(self) -> Keys:
-        """Names of the keys of each axis, from the coarsest to the finest."""
+        """The keys of each axis."""
         return {name: axis.by for name, axis in self.axes.items()}
 
     @property
@@ -139,7 +127,7 @@ class CrossedDomain:
     @cached_property
     def level_names(self) -> tuple[str, ...]:
         """Names of all margins down to the `ground`, in the order of `tree.margins`."""
-        return tuple(map(self.name_of, self.tree.margins))
+        return tuple(margin_name(self.keys, margin) for margin in self.tree.margins)
 
     @property
     def weights(self) -> npt.NDArray[np.float64]:
@@ -162,10 +150,6 @@ class CrossedDomain:
         """SHA-256 digest of the axes, in 64 hexadecimal digits; which margins are wanted does not enter."""
         axes = [(name, axis.fingerprint) for name, axis in self.axes.items()]
         return hashlib.sha256(ascii(axes).encode()).hexdigest()
-
-    def name_of(self, margin: Margin) -> str:
-        """Return the name of a margin: those of its levels, or "total"."""
-        return margin_name(self.keys, margin)
 
     def margin_of(self, given: Any, argument: str = "margin") -> Margin:
         """Return the level of each axis in a margin, as the caller names it.
@@ -210,47 +194,9 @@ class CrossedDomain:
         >>> some.tree.shown, some.tree.leaf_shape
         (((1, 0), (1, 1)), (2, 2))
         """
-        chosen = replace(self, wanted=None if margins is None else self._weights_of(margins))
+        chosen = replace(self, wanted=None if margins is None else margin_weights(self.keys, margins))
         chosen._check_size()
         return chosen
-
-    def _weights_of(self, margins: Any) -> dict[Margin, float]:
-        """Return the weight of each margin, or raise an ArgumentError that names `margins`."""
-        if not isinstance(margins, (list, tuple, Mapping)):
-            raise ArgumentError(
-                "margins",
-                f"must be a list of margins, or a mapping from them to weights, not {quote(margins)}.",
-                hint=f"for example margins=[{example(self.keys)}].",
-            )
-        if not margins:
-            raise ArgumentError("margins", "names no margin.", hint="leave it out to show all margins.")
-        weights: dict[Margin, float] = {}
-        for given in margins:
-            weight = margins[given] if isinstance(margins, Mapping) else 1.0
-            number = isinstance(weight, (int, float, np.integer, np.floating)) and not isinstance(
-                weight, bool
-            )
-            if not number or not 0 <= weight < math.inf:
-                raise ArgumentError(
-                    "margins",
-                    f"has a weight that is not a finite number of at least 0: {quote(weight)}.",
-                    hint="a mapping gives a weight to the name of each margin, as in "
-                    f'margins={{"{self.name_of(self.ground)}": 2, "{ROOT}": 1}}. For a single margin, pass a '
-                    f"list, as in margins=[{example(self.keys)}].",
-                )
-            margin = self.margin_of(given, "margins")
-            if margin in weights:
-                raise ArgumentError(
-                    "margins",
-                    f"has the margin {quote(self.name_of(margin))} twice.",
-                    hint="name each margin once; axes that are left out have the level 'total'.",
-                )
-            weights[margin] = float(weight)
-        if not any(weights.values()):
-            raise ArgumentError(
-                "margins", "has no weight above 0.", hint="give one margin a positive weight."
-            )
-        return weights
 
     def _check_size(self) -> None:
         """Refuse too many leaf cells or margins."""
@@ -313,51 +259,6 @@ class CrossedDomain:
         return f"CrossedDomain({axes}, leaf_cells={math.prod(self._sizes(self.ground))})"
 
 
-def _check_axes(axes: Mapping[str, Domain]) -> None:
-    """Check that axes have distinct names, keys and columns, which a released table can show side by side."""
-    check_axis_names(axes)
-    names = [name for axis in axes.values() for name in axis.by]
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise ColumnsError(
-            "domain", "has keys on two axes", columns=dict.fromkeys(twice),
-            hint="each key belongs to one axis; rename the derived levels of one of them.",
-        )  # fmt: skip
-    as_text = [str(name) for name in names]
-    unclear = [name for name in names if CROSS in str(name) or as_text.count(str(name)) > 1]
-    if unclear:
-        raise ColumnsError(
-            "domain", "has keys whose names cannot be told apart in the names of margins", columns=unclear,
-            hint=f"rename the columns, to distinct texts without {CROSS!r}.",
-        )  # fmt: skip
-    levels = [f"{name}_level" for name in axes]
-    clashing = [name for name in levels if name in names or name in RESERVED_NAMES]
-    if clashing:
-        raise ColumnsError(
-            "domain", "has keys with the names of columns of the released table, one for each axis",
-            columns=clashing, hint="rename these axes, or the columns in the records and in the domain.",
-        )  # fmt: skip
-    read = [column for axis in axes.values() for column in axis.sources]
-    shared = [column for place, column in enumerate(read) if column in read[:place]]
-    if shared:
-        raise ColumnsError(
-            "domain", "reads columns for two axes", columns=dict.fromkeys(shared),
-            hint="most of their combinations cannot occur: put all levels of a column into one axis, as in "
-            'calendar("date", ["quarter", "month"], ...).',
-        )  # fmt: skip
-
-
-def check_axis_names(axes: Mapping[Any, Any], *, argument: str = "domain") -> None:
-    """Check that there is an axis, and that their names are texts that are not empty."""
-    if not axes:
-        raise ArgumentError(argument, "has no axes.", hint=f"{_NAME_EACH}.")
-    odd = [name for name in axes if not isinstance(name, str) or not name.strip()]
-    if odd:
-        raise ColumnsError(
-            argument, "has names of axes that are not texts", columns=odd, hint=f"{_NAME_EACH}."
-        )
-
-
 @public
 def cross(axes: Mapping[str, Any] | None = None, /, **named: Any) -> CrossedDomain:
     """Cross hierarchies: combine the nodes of each with those of all others.
@@ -391,12 +292,13 @@ def cross(axes: Mapping[str, Any] | None = None, /, **named: Any) -> CrossedDoma
     >>> import pandas_dptree as dpt
     >>> ages = dpt.cut("age", [0, 18, 65, 120])
     >>> dpt.cross(place=dpt.Tree.from_branching([50, 60]), age=ages)
-    CrossedDomain(place=('place_1', 'place_2'), age=('age_group',), leaf_cells=9000)
+    CrossedDomain(place=('place_1', 'place_2'), age=('age_bin',), leaf_cells=9000)
     """
     if axes is not None and not isinstance(axes, Mapping):
         raise DomainError(
             f"must map the names of axes to public keys, not be {kind_of_object(axes)}.",
-            hint=f"for example {_EXAMPLE}.",
+            hint="for example dpt.cross(place=places, sex=sexes), with domains such as places = "
+            'dpt.Domain.from_frame(frame, by=["state", "county"]).',
         )
     twice = [name for name in named if axes is not None and name in axes]
     if twice:
@@ -404,19 +306,4 @@ def cross(axes: Mapping[str, Any] | None = None, /, **named: Any) -> CrossedDoma
             "domain", "names axes twice", columns=twice, hint="give each axis in the mapping or by keyword."
         )
     every = {**(axes or {}), **named}
-    return CrossedDomain({name: _axis_of(name, given) for name, given in every.items()})
-
-
-def _axis_of(name: str, given: Any) -> Domain:
-    """Return the domain of an axis, from what the caller gives."""
-    if isinstance(given, Domain):
-        return given
-    if isinstance(given, DerivedLevels):
-        return derived_domain([given])
-    if not isinstance(given, Tree) or given.n_roots != 1 or not given.depth:
-        raise DomainError(
-            f"has an axis {quote(name)} that must be a Domain, not {kind_of_object(given)}.",
-            hint=f"for example {_EXAMPLE}.",
-        )
-    names = [f"{name}_{level}" for level in range(1, given.depth + 1)] if given.depth > 1 else [name]
-    return replace(Domain.from_tree(given), by=check_by(names, argument="domain"))
+    return CrossedDomain({name: axis_of(name, given) for name, given in every.items()})

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_name, listed, quote
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.product_tree import Margin
 
-__all__ = ["CROSS", "Keys", "example", "margin_name", "margin_named"]
+__all__ = ["CROSS", "Keys", "example", "margin_name", "margin_named", "margin_weights"]
 
 CROSS: Final = "×"
 """Stands between the names of levels in the name of a margin, so it can be in none of them."""
@@ -97,3 +100,43 @@ def _margin_of_axes(axes: Keys, levels: Mapping[Any, Any], argument: str) -> Mar
             )
         margin.append(known.index(level))
     return tuple(margin)
+
+
+def margin_weights(axes: Keys, margins: Any) -> dict[Margin, float]:
+    """Return margins and their weights, 1 if none are given: see `CrossedDomain.with_margins`."""
+    if not isinstance(margins, (list, tuple, Mapping)):
+        raise ArgumentError(
+            "margins",
+            f"must be a list of margins, or a mapping from them to weights, not {quote(margins)}.",
+            hint=f"for example margins=[{example(axes)}].",
+        )
+    if not margins:
+        raise ArgumentError("margins", "names no margin.", hint="leave it out to show all margins.")
+    weights: dict[Margin, float] = {}
+    for given in margins:
+        weight = margins[given] if isinstance(margins, Mapping) else 1.0
+        if not _is_weight(weight):
+            finest = margin_name(axes, tuple(map(len, axes.values())))
+            raise ArgumentError(
+                "margins",
+                f"has a weight that is not a finite number of at least 0: {quote(weight)}.",
+                hint=f"for a single margin pass a list, as in margins=[{example(axes)}]; a mapping gives "
+                f'each margin a weight, by its name, as in margins={{"{finest}": 2, "{ROOT}": 1}}.',
+            )
+        margin = margin_named(axes, given, "margins")
+        if margin in weights:
+            raise ArgumentError(
+                "margins",
+                f"has the margin {quote(margin_name(axes, margin))} twice.",
+                hint=f"name each margin once; axes that are left out have the level {quote(ROOT)}.",
+            )
+        weights[margin] = float(weight)
+    if not any(weights.values()):
+        raise ArgumentError("margins", "has no weight above 0.", hint="give a margin a positive weight.")
+    return weights
+
+
+def _is_weight(weight: Any) -> bool:
+    """Whether a value is a finite number of at least 0."""
+    number = isinstance(weight, (int, float, np.integer, np.floating)) and not isinstance(weight, bool)
+    return number and 0 <= weight < math.inf

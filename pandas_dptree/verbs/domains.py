@@ -19,7 +19,8 @@ from pandas_dptree.errors import (
     listed,
     quote,
 )
-from pandas_dptree.hierarchy.crossed_domain import CrossedDomain, check_axis_names
+from pandas_dptree.hierarchy.axes import check_axis_names
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.dataframe_libraries import is_supported
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, derived_domain, named
