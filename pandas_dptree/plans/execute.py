@@ -22,7 +22,7 @@ from pandas_dptree.estimation.least_squares import (
 )
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.ingest.arrays import leaf_counts, leaf_sums
+from pandas_dptree.ingest.arrays import clear_zeros, leaf_counts, leaf_sums
 from pandas_dptree.ingest.contributions import LeafTally, leaf_totals, open_leaves
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
@@ -305,6 +305,4 @@ def _leaves_from_array(plan: TreePlan, quantity: Quantity, data: npt.NDArray[Any
     """Check leaf values that the caller has added up; structural zeros become 0."""
     check_rows_of_counts(plan.privacy_unit)
     leaves = (leaf_counts if quantity.non_negative else leaf_sums)(data, plan.tree)
-    if plan.domain is not None:
-        leaves[plan.domain.structural_zeros] = 0
-    return leaves
+    return leaves if plan.domain is None else clear_zeros(leaves, plan.domain)
