@@ -1,4 +1,4 @@
-"""The ``.dp`` accessors of frames, series, arrays and datasets, which are imported on first use."""
+"""The ``.dp`` accessors of pandas and xarray, which are imported on first use."""
 
 from importlib import import_module
 from typing import Any
@@ -31,9 +31,12 @@ class _Imported:
 
 
 _FRAME, _SERIES = (_Imported("frames", name) for name in ("DataFrameAccessor", "SeriesAccessor"))
-_ARRAY, _DATASET = (_Imported("arrays", name) for name in ("DataArrayAccessor", "DatasetAccessor"))
+_ARRAY, _DATASET, _TREE = (
+    _Imported("arrays", name) for name in ("DataArrayAccessor", "DatasetAccessor", "DataTreeAccessor")
+)
 
 pd.api.extensions.register_dataframe_accessor("dp")(_FRAME)  # type: ignore[type-var]  # not a class
 pd.api.extensions.register_series_accessor("dp")(_SERIES)  # type: ignore[type-var]
 xr.register_dataarray_accessor("dp")(_ARRAY)  # type: ignore[no-untyped-call]
 xr.register_dataset_accessor("dp")(_DATASET)  # type: ignore[no-untyped-call]
+xr.register_datatree_accessor("dp")(_TREE)  # type: ignore[no-untyped-call]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Hashable
+from typing import Any, Unpack
 
 import xarray as xr
 
 from pandas_dptree import arrays
 from pandas_dptree.accessors.methods import method
 from pandas_dptree.arrays import several
+from pandas_dptree.output.crossed_datatree import select_level_of, select_margin_of
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.options import RUNNING, Running, takes
 
-__all__ = ["DataArrayAccessor", "DatasetAccessor"]
+__all__ = ["DataArrayAccessor", "DataTreeAccessor", "DatasetAccessor"]
 
 
 class DataArrayAccessor:
@@ -49,3 +51,45 @@ class DatasetAccessor:
     def release(self, plan: JointPlan, **options: Unpack[Running]) -> xr.DataTree:
         """Spend the budget of a plan on this dataset: see `pandas_dptree.arrays.several.release`."""
         return several.release(plan, self._data, **options)
+
+
+class DataTreeAccessor:
+    """Views of a released tree of datasets."""
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        self._data = tree
+
+    def level(self, name: Hashable) -> xr.Dataset:
+        """Select one level of a released tree: that of ``"total"`` or of a key, as in ``tree["county"]``.
+
+        Raises
+        ------
+        ArgumentError
+            If the tree is not a released one, is that of crossed hierarchies, or has no such level.
+        """
+        return select_level_of(self._data, name)
+
+    def margin(self, levels: Any = None, /, **of_axes: Hashable) -> xr.Dataset:
+        """Select one margin of a released tree of crossed hierarchies.
+
+        Parameters
+        ----------
+        levels : mapping, hashable or sequence of hashable, optional
+            The level of each axis, such as ``{"place": "county", "sex": "sex"}``. Axes that are left out have
+            the level ``"total"``; without any, this is the grand total. Or names of levels of different axes:
+            ``"county"``, or ``["county", "sex"]``.
+        **of_axes
+            The same by keywords: ``margin(place="county", sex="sex")``.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same as ``tree["county,sex"].to_dataset()``: values and errors along a dimension for each
+            axis, called like the level, with the keys of the level and those above as coordinates.
+
+        Raises
+        ------
+        ArgumentError
+            If the tree is not one of crossed hierarchies, or has no such axis, level or margin.
+        """
+        return select_margin_of(self._data, levels, **of_axes)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import centres_of, kept_coordinates
-from pandas_dptree.output.datatree import release_tree
+from pandas_dptree.output.datatree import release_tree, unmasked
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.plans.additive import AdditivePlan
 
@@ -35,7 +35,7 @@ def lay_out_forest(
     n_trees = math.prod(shape)
     nodes = {
         name: [
-            _unmasked(np.broadcast_to(values, max(1, n_trees) * size, subok=True)).reshape(-1, size)
+            unmasked(np.broadcast_to(values, max(1, n_trees) * size, subok=True)).reshape(-1, size)
             for values, size in zip(levels, plan.tree.level_sizes, strict=True)
         ]
         for name, levels in columns.items()
@@ -55,10 +55,3 @@ def lay_out_forest(
         {name: each.attrs for name, each in array.coords.items()},
         centres_of(array, plan.domain),
     )
-
-
-def _unmasked(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Convert masked integers to floats, nan where they were not measured."""
-    if not isinstance(nodes, np.ma.MaskedArray):
-        return nodes
-    return np.where(np.ma.getmaskarray(nodes), np.nan, nodes.data)

@@ -12,7 +12,9 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, is_n
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.product_tree import Margin
 
-__all__ = ["CROSS", "Keys", "example", "margin_name", "margin_named", "margin_weights"]
+__all__ = [
+    "CROSS", "Keys", "example", "margin_name", "margin_named", "margin_of_call", "margin_weights",
+]  # fmt: skip
 
 CROSS: Final = "×"
 """Stands between the names of levels in the name of a margin, so it can be in none of them."""
@@ -71,6 +73,17 @@ def margin_named(axes: Keys, given: Any, argument: str) -> Margin:
             )
         levels[axis] = level
     return _margin_of_axes(axes, levels, argument)
+
+
+def margin_of_call(axes: Keys, levels: Any, of_axes: Mapping[str, Hashable]) -> Margin:
+    """Return the margin that a method ``margin(levels, **of_axes)`` is asked for."""
+    if levels is not None and of_axes:
+        raise ArgumentError(
+            "levels",
+            "cannot be given with levels by keywords.",
+            hint=f"name all in one way, for example .dp.margin({example(axes)}).",
+        )
+    return margin_named(axes, of_axes if levels is None else levels, "levels")
 
 
 def example(axes: Keys) -> str:

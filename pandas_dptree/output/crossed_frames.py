@@ -14,7 +14,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, ColumnsError, quote
 from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import level_names
-from pandas_dptree.hierarchy.margin_names import example, margin_named
+from pandas_dptree.hierarchy.margin_names import margin_of_call
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.crossed_columns import axes_of, level_column
@@ -109,13 +109,7 @@ def select_margin(released: pd.DataFrame, levels: Any = None, /, **of_axes: Hash
             else 'call it on the frame that tree_counts returned for several axes, as in {"place": ["state", '
             '"county"], "sex": "sex"}.',
         )
-    if levels is not None and of_axes:
-        raise ArgumentError(
-            "levels",
-            "cannot be given with levels by keywords.",
-            hint=f"name all in one way, for example counts.dp.margin({example(axes)}).",
-        )
-    margin = margin_named(axes, of_axes if levels is None else levels, "levels")
+    margin = margin_of_call(axes, levels, of_axes)
     by = [key for keys, level in zip(axes.values(), margin, strict=True) for key in keys[:level]]
     if absent := [key for key in by if key not in released]:
         raise ColumnsError(

@@ -20,7 +20,10 @@ from pandas_dptree.hierarchy.levels.base import Plane
 from pandas_dptree.hierarchy.levels.combine import sole
 from pandas_dptree.output.frames import COMPANIONS, prefix_of
 
-__all__ = ["check_free", "check_groups", "check_held", "companions_of", "is_hash", "plain", "release_tree"]
+__all__ = [
+    "Attributes", "Centres", "Layout", "check_free", "check_groups", "check_held", "companions_of", "is_hash",
+    "layout_of", "plain", "release_tree", "unmasked",
+]  # fmt: skip
 
 Attributes = Mapping[Hashable, Mapping[Any, Any]]
 Centres = Mapping[Hashable, Sequence[npt.NDArray[np.float64]]]
@@ -87,23 +90,14 @@ def release_tree(
     y and x, at the `centres`. `values` are those of each slice, `public` ones the same in all; `dims` come
     before the nodes.
     """
-    only = sole(domain)
-    plane = None if only is None else only.plane
     groups = {}
     for level, name in enumerate(level_names(domain)):
-        if not level:
-            layout: Layout = _root()
-        elif plane is not None:
-            layout = _grid(plane, level, centres, described)
-        else:
-            layout = _line(domain, level, name, described)
+        layout = layout_of(domain, level, centres, described)
         group = coordinates.assign(
             {key: ((*dims, *layout.dims), layout.pick(levels[level])) for key, levels in values.items()}
             | {key: (layout.dims, layout.pick(levels[level])) for key, levels in public.items()}
-        ).assign_coords(layout.coordinates)
-        for key in layout.indexed:
-            group = group.set_xindex(key)
-        groups[f"/{name}"] = group
+        )
+        groups[f"/{name}"] = layout.labelled(group)
     tree = xr.DataTree.from_dict(groups)
     tree.attrs["dp"] = json.dumps(attrs)
     return tree
@@ -122,15 +116,32 @@ class Layout:
     coordinates: Mapping[Hashable, Any] = field(default_factory=dict)
     indexed: Sequence[str] = ()
 
+    def labelled(self, group: xr.Dataset) -> xr.Dataset:
+        """Give a dataset these coordinates."""
+        group = group.assign_coords(self.coordinates)
+        for key in self.indexed:
+            group = group.set_xindex(key)
+        return group
+
+
+def layout_of(domain: Domain, level: int, centres: Centres, described: Attributes) -> Layout:
+    """Lay out the nodes of a level: along a dimension of its name, or in the plane of a quadtree."""
+    only = sole(domain)
+    if not level:
+        return _root()
+    if only is not None and only.plane is not None:
+        return _grid(only.plane, level, centres, described)
+    return _line(domain, level, described)
+
 
 def _root() -> Layout:
     """Lay out the total alone."""
     return Layout((), lambda nodes: nodes[..., 0])
 
 
-def _line(domain: Domain, level: int, name: Hashable, described: Attributes) -> Layout:
+def _line(domain: Domain, level: int, described: Attributes) -> Layout:
     """Lay out nodes along one dimension, with their keys."""
-    listed = domain.tree.listed(level)
+    listed, name = domain.tree.listed(level), domain.by[level - 1]
     keys = domain.keys(level)
     coordinates: dict[Hashable, Any] = {
         key: ((name,), plain(keys[key]), described.get(key)) for key in keys.columns
@@ -142,6 +153,13 @@ def _grid(plane: Plane, level: int, centres: Centres, described: Attributes) -> 
     """Lay out nodes in the plane, with their centres."""
     coordinates = {name: ((name,), along[level - 1], described.get(name)) for name, along in centres.items()}
     return Layout(tuple(plane.edges), partial(plane.lay, level), coordinates)
+
+
+def unmasked(nodes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Convert masked integers to floats, nan where they were not measured."""
+    if not isinstance(nodes, np.ma.MaskedArray):
+        return nodes
+    return np.where(np.ma.getmaskarray(nodes), np.nan, nodes.data)
 
 
 def plain(labels: pd.Series) -> npt.NDArray[Any]:
