@@ -70,6 +70,11 @@ class Estimator:
     whole: bool = False
     """Whether the estimates are rounded to whole numbers that add up."""
 
+    @property
+    def linear(self) -> bool:
+        """Whether the estimates are those of least squares."""
+        return self.unbiased and self.combines_levels
+
     def estimate(
         self,
         tree: Tree,

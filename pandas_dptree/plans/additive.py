@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -32,7 +31,7 @@ from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.running import Release
 from pandas_dptree.plans.shown_columns import KEPT
-from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.quantity import COUNT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,7 +137,7 @@ class AdditivePlan(Measurement):
         return {
             "consistency": self.consistency,
             "fit": self.fit,
-            **_description(self.quantity),
+            **self._quantity_in_words,
             "known": {str(name): n for name, n in zip(self.level_names, known, strict=True) if n},
             "confidence": self.confidence,
             "noise_scale": {str(name): scale if np.isfinite(scale) else None for name, scale in scales},
@@ -298,13 +297,7 @@ class AdditivePlan(Measurement):
             "confidence": self.confidence,
             "keep_measurements": "measurements" in self.keep,
             **({"keep_linear": True} if "linear" in self.keep else {}),
-            "quantity": {
-                "column": serialize.name("column", self.quantity.column),
-                "low": self.quantity.low,
-                "high": self.quantity.high,
-                "unit": list(self.quantity.unit.as_integer_ratio()),
-                "shift": self.quantity.shift,
-            },
+            "quantity": serialize.quantity_to_json(self.quantity),
             "known": self.known.to_dict(),
             "split": self.split,
             "objective": self.objective,
@@ -333,7 +326,6 @@ class AdditivePlan(Measurement):
     ) -> Self:
         """Read what `_to_part` serialized. The table may name the quantity differently from its column."""
         tree = hierarchy if isinstance(hierarchy, Tree) else hierarchy.tree
-        quantity = data["quantity"]
         if data["split"] == "nodes":
             raise ArgumentError(
                 "data",
@@ -344,7 +336,7 @@ class AdditivePlan(Measurement):
             tree=tree,
             domain=hierarchy if isinstance(hierarchy, Domain) else None,
             noise=NOISES[mechanism],
-            quantity=Quantity(**{**quantity, "unit": Fraction(*quantity["unit"])}),
+            quantity=serialize.quantity_from_json(data["quantity"]),
             known=Known.read(hierarchy, Known.from_dict(tree, data["known"])),
             split=serialize.choice(data["split"], (*SPLITS, "given")),
             objective=data["objective"],
@@ -358,15 +350,3 @@ class AdditivePlan(Measurement):
             keep=tuple(each for each in KEPT if data.get(f"keep_{each}", False)),
             **common,
         )
-
-
-def _description(quantity: Quantity) -> dict[str, Any]:
-    """Describe the column that is added up; empty for counts."""
-    if quantity == COUNT:
-        return {}
-    low, high = ((bound + quantity.shift) * quantity.unit for bound in (quantity.low, quantity.high))
-    return {
-        "column": str(quantity.column),
-        "bounds": [float(low), float(high)],
-        "granularity": float(quantity.unit),
-    }

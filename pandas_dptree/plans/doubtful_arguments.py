@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 
 from pandas_dptree.errors import listed, warn
+from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.privacy.loss import PrivacyLoss, warn_if_useless
@@ -35,7 +36,7 @@ def warn_of_arguments(loss: PrivacyLoss, hierarchy: object, total: int | None = 
         )
 
 
-def known_total(known: Known) -> int | None:
+def known_total(known: Known | CrossedKnown) -> int | None:
     """Return the total if it is public."""
     return int(known.least[0][0]) if known.exact[0].all() else None
 

@@ -9,6 +9,7 @@ import numpy as np
 from pandas_dptree.errors import quote
 from pandas_dptree.estimation.least_squares import subtree_estimates
 from pandas_dptree.hierarchy.domain import Domain
+from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.stated_counts import node_names
 from pandas_dptree.output.doubtful_tables import Doubt, Level, contradictions, empty_values, mostly_noise
 from pandas_dptree.plans.measurement import Levels, Measured, Measurement
@@ -30,6 +31,9 @@ def doubts_of(
     noise: list[Doubt] = []
     by_value = domain is not None
     for name, (plan, values) in sorted(measured.items(), key=lambda item: item[1][0].quantity != COUNT):
+        if isinstance(plan._shape, ProductTree):
+            noise += mostly_noise(name, _of_margins(plan, values), _remedies(plan))
+            continue
         quantity, variances = plan.shown_quantity, plan._variances
         estimates, below = subtree_estimates(plan.tree, values.noisy, variances, values.excess)
         levels = list(map(Level, *_shown(plan, values, estimates)))
@@ -59,6 +63,15 @@ def _shown(plan: Measurement, values: Measured, estimates: Levels) -> tuple[Leve
         plan._beside_count(estimates, counts),
         plan._beside_count(plan._variances.subtree, variances.subtree, 2),
     )
+
+
+def _of_margins(plan: Measurement, values: Measured) -> list[Level]:
+    """Return what was measured of each margin of crossed hierarchies, and the variance of its noise."""
+    grand_total, *others = [
+        Level(np.zeros(1), np.zeros(1)) if noisy is None else Level(noisy.astype(np.float64), variance)
+        for noisy, variance in zip(values.noisy, plan._measured_variances, strict=True)
+    ]
+    return [grand_total, *(level for level in others if level.variances.any())]
 
 
 def _remedies(plan: Measurement) -> str:

@@ -65,7 +65,7 @@ def prepared(plan: Measurement, data: Any) -> Release:
             hint="release the whole plan.",
         )
     if plan.quantity.column is not None:
-        check_names(plan.level_names[1:], [plan.quantity.column], argument="column")
+        check_names(plan._key_columns, [plan.quantity.column], argument="column")
 
     def read(resources: Resources) -> Finish:
         return partial(finish, exact_leaves(plan, [plan.quantity], data, resources))
@@ -123,8 +123,11 @@ def measured(
         noisy = _with_known(plan, levels)
         done()
         counts = None if plan.count is None else results[plans.index(plan.count)]
-        given = (noisy, plan._variances) if counts is None else sums_from_middle(plan, noisy, counts)
-        shown = plan._estimates(given, excess, words)
+        if plan._estimator.linear:
+            shown = _linear(plan, noisy, counts, excess)
+        else:
+            given = (noisy, plan._variances) if counts is None else sums_from_middle(plan, noisy, counts)
+            shown = plan._estimates(given, excess, words)
         leaves_measured = levels[-1] if plan._covers_known_leaves else None
         results[place] = Measured(noisy, shown, leaves_measured, counts, excess)
     return [results[place] for place in range(len(plans))]
@@ -177,16 +180,17 @@ def sums_from_middle(
     some need the measurements, :math:`t_v + h n_v` in each node that has both.
     """
     assert plan.count is not None
-    variances, of_count = plan._variances, plan.count._variances
-    if not plan._estimator.of_measurements:
-        return _linear(plan, noisy, counts), independent_nodes(
-            plan.tree, plan._beside_count(variances.subtree, of_count.subtree, 2)
-        )
-    both = [
-        None if own is None or count is None else own + plan.quantity.shift * count
-        for own, count in zip(noisy, counts.noisy, strict=True)
-    ]
-    return both, propagate(plan.tree, plan._beside_count(variances.noise, of_count.noise, 2))
+    if plan._estimator.of_measurements:
+        both = [
+            None if own is None or count is None else own + plan.quantity.shift * count
+            for own, count in zip(noisy, counts.noisy, strict=True)
+        ]
+        if not plan._estimator.combines_levels:
+            return both, plan._variances
+        noise = plan._beside_count(plan._variances.noise, plan.count._variances.noise, 2)
+        return both, propagate(plan.tree, noise)
+    subtree = plan._beside_count(plan._variances.subtree, plan.count._variances.subtree, 2)
+    return _linear(plan, noisy, counts), independent_nodes(plan.tree, subtree)
 
 
 def _linear(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, is_name
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain, Source, source_in_words
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
@@ -27,6 +28,7 @@ from pandas_dptree.output.protection import Aggregate, distinct_in_words
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan, not_measured
+from pandas_dptree.plans.crossed import CrossedPlan
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import (
     Levels,
@@ -51,11 +53,14 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["JointPlan", "Part", "with_count"]
+__all__ = ["JointPlan", "OfRecords", "Part", "with_count"]
 
 FloatArray = npt.NDArray[np.float64]
 
-Part = AdditivePlan | UnitPlan
+OfRecords = AdditivePlan | CrossedPlan
+"""The plan of what is added up over records."""
+
+Part = OfRecords | UnitPlan
 """The plan of one quantity."""
 
 _HINT = "make the plan with plan_agg, plan_sums or plan_means."
@@ -79,7 +84,7 @@ class JointPlan(Plan[pd.DataFrame]):
     ----------
     loss, neighbors, privacy_unit, max_contributions, caps
         As for `Plan`: the loss of the whole release, and the largest `max_contributions` of all plans.
-    plans : mapping of AdditivePlan, or UnitPlan for distinct units
+    plans : mapping of AdditivePlan or CrossedPlan, or UnitPlan for distinct units
         What is measured, by the name that the table gives it. The plans differ only in what is added up, how
         many records of a unit they count, and their part of the loss. The error column of a count named
         ``"count"`` is ``"std_error"``; the names of all other error columns begin with that of the quantity.
@@ -124,7 +129,7 @@ class JointPlan(Plan[pd.DataFrame]):
         object.__setattr__(self, "plans", MappingProxyType(with_count(self.plans, self.means, self.count)))
         first, *others = self.plans.values()
         compatible = all(
-            each.tree is first.tree
+            each.tree == first.tree
             and (each.neighbors, each.privacy_unit, each.caps, each.noise)
             == (first.neighbors, first.privacy_unit, first.caps, first.noise)
             for each in others
@@ -205,9 +210,9 @@ class JointPlan(Plan[pd.DataFrame]):
         return joint_delta(epsilon, spending) if spending else 0.0
 
     @property
-    def _of_records(self) -> list[AdditivePlan]:
+    def _of_records(self) -> list[OfRecords]:
         """The plans of what is added up over records."""
-        return [each for each in self.plans.values() if isinstance(each, AdditivePlan)]
+        return [each for each in self.plans.values() if not isinstance(each, UnitPlan)]
 
     @property
     def units(self) -> UnitPlan | None:
@@ -215,7 +220,7 @@ class JointPlan(Plan[pd.DataFrame]):
         return next((each for each in self.plans.values() if isinstance(each, UnitPlan)), None)
 
     @property
-    def _first(self) -> AdditivePlan:
+    def _first(self) -> OfRecords:
         return self._of_records[0]
 
     @property
@@ -224,7 +229,7 @@ class JointPlan(Plan[pd.DataFrame]):
         return self._first.level_names
 
     @property
-    def hierarchy(self) -> Domain:
+    def hierarchy(self) -> Domain | CrossedDomain:
         """The domain."""
         return self._first._labelled
 
@@ -319,7 +324,7 @@ class JointPlan(Plan[pd.DataFrame]):
                 "bounds the nodes of distinct units, which are not compared here.",
                 hint="leave it out, or compare it by itself in a plan that counts units.",
             )
-        kind = AdditivePlan if bounds else Part if max_nodes is None else UnitPlan
+        kind = OfRecords if bounds else Part if max_nodes is None else UnitPlan
         if max_nodes is not None:
             bounds = {"max_nodes": max_nodes}
         spending = {
@@ -331,7 +336,7 @@ class JointPlan(Plan[pd.DataFrame]):
     def _prepared(self, data: Any) -> Release:
         named = [name for name, each in self.plans.items() if name != COUNT.name or each.statistic != "count"]
         named += [] if self.per_unit is None else [self.per_unit]
-        check_names(self.level_names[1:], named, argument="plans")
+        check_names(self._first._key_columns, named, argument="plans")
         if isinstance(data, np.ndarray):
             raise ArgumentError(
                 "data",
@@ -423,7 +428,7 @@ class JointPlan(Plan[pd.DataFrame]):
     def provenance(self, origin: Origin | None = None) -> dict[str, Any]:
         """Describe how a release is made, as `Plan.provenance`: what all quantities share, and each one."""
         each = {name: plan.provenance(origin) for name, plan in self.plans.items()}
-        of_records = [each[name] for name, plan in self.plans.items() if isinstance(plan, AdditivePlan)]
+        of_records = [each[name] for name, plan in self.plans.items() if not isinstance(plan, UnitPlan)]
         common = of_records[0]
         differing = [
             key
@@ -470,7 +475,7 @@ class JointPlan(Plan[pd.DataFrame]):
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
         plans = {
-            name: (UnitPlan if "max_nodes" in each else AdditivePlan)._from_part(
+            name: _kind_of(each)._from_part(
                 each,
                 hierarchy,
                 mechanism=data["mechanism"],
@@ -493,6 +498,11 @@ class JointPlan(Plan[pd.DataFrame]):
         if plan.max_contributions != common["max_contributions"]:
             raise ValueError("the plans have different bounds on the rows of a unit")
         return plan
+
+
+def _kind_of(data: Mapping[str, Any]) -> type[Part]:
+    """Return the kind of plan that was serialized as a part."""
+    return UnitPlan if "max_nodes" in data else CrossedPlan if "margins" in data else AdditivePlan
 
 
 def with_count(

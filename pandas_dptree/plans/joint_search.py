@@ -11,13 +11,15 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.middles import best_middles
+from pandas_dptree.plans.crossed_search import crossed_known, find_crossed_plan
 from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
-from pandas_dptree.plans.joint import JointPlan, Part, with_count
+from pandas_dptree.plans.joint import JointPlan, OfRecords, Part, with_count
 from pandas_dptree.plans.joint_charge import joint_delta, spent_together
 from pandas_dptree.plans.measurement import FROM_SHARES
 from pandas_dptree.plans.options import (
@@ -46,7 +48,7 @@ _SMALLEST_ERROR = 1e-12
 
 
 def plan_sums(
-    domain: Domain,
+    domain: Domain | CrossedDomain,
     quantities: Sequence[Quantity],
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
@@ -56,7 +58,7 @@ def plan_sums(
     return plan_jointly(domain, named, [scale_of_sum(each) for each in quantities], **options)
 
 
-def plan_means(domain: Domain, quantities: Sequence[Quantity], **options: Unpack[NoisyOptions]) -> JointPlan:
+def plan_means(domain: Domain | CrossedDomain, quantities: Sequence[Quantity], **options: Unpack[NoisyOptions]) -> JointPlan:
     """Plan the means of columns, and the counts of the records that are averaged."""
     check_names(domain.by, [each.column for each in quantities], argument="columns")
     centred = {each.name: each.centred() for each in quantities}
@@ -88,7 +90,7 @@ def scale_of_count(n_means: int, *, shown: bool = False) -> float:
 
 
 def plan_jointly(
-    domain: Domain,
+    domain: Domain | CrossedDomain,
     quantities: Mapping[Hashable, Quantity | None],
     scales: Sequence[float],
     *,
@@ -113,9 +115,13 @@ def plan_jointly(
     with_units = None in quantities.values()
     _check_bounds_of_units(given, with_units=with_units)
     known, most = given["known"], contributions or {}
-    public = Known.read(domain, known)
+    public = (
+        crossed_known(domain.with_margins(given["margins"]), known)
+        if isinstance(domain, CrossedDomain)
+        else Known.read(domain, known)
+    )
     if all(each == COUNT for each in quantities.values()) and public.exact[-1].all():
-        find_plan(domain, **options)  # raises, since nothing is left to measure
+        _find_part(domain, COUNT, **options)  # raises, since nothing is left to measure
     loss = stated_loss(given)
     scale = dict(zip(quantities, scales, strict=True))
     counted = next((name for name, each in quantities.items() if each == COUNT), COUNT.name)
@@ -168,7 +174,7 @@ def plan_jointly(
             }
             if quantity is None:
                 return find_unit_plan(domain, **taken_from(UNITS, own))
-            return find_plan(domain, quantity, in_forest=in_forest, **own)
+            return _find_part(domain, quantity, in_forest=in_forest, **own)
 
         spending = [name for name, each in parts.items() if each != COUNT or not public.exact[-1].all()]
         part_scale = {**scale, counted: count_scale}
@@ -197,6 +203,19 @@ def plan_jointly(
     return JointPlan(
         loss=loss, plans=best, means=means, count=count, shows_count=shows_count, per_unit=per_unit
     )
+
+
+def _find_part(
+    domain: Domain | CrossedDomain,
+    quantity: Quantity,
+    *,
+    in_forest: bool = False,
+    **options: Unpack[NoisyOptions],
+) -> OfRecords:
+    """Find the plan of one quantity of records."""
+    if isinstance(domain, CrossedDomain):
+        return find_crossed_plan(domain, quantity, **options)
+    return find_plan(domain, quantity, in_forest=in_forest, **options)
 
 
 def _check_bounds_of_units(given: Mapping[str, Any], *, with_units: bool) -> None:

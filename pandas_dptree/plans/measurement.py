@@ -188,6 +188,19 @@ class Measurement(TreePlan):
         return "count" if self.quantity == COUNT else "sum"
 
     @property
+    def _quantity_in_words(self) -> dict[str, Any]:
+        """Describe the column that is added up, for the provenance; empty for counts."""
+        quantity = self.quantity
+        if quantity == COUNT:
+            return {}
+        low, high = ((bound + quantity.shift) * quantity.unit for bound in (quantity.low, quantity.high))
+        return {
+            "column": str(quantity.column),
+            "bounds": [float(low), float(high)],
+            "granularity": float(quantity.unit),
+        }
+
+    @property
     def _spends(self) -> bool:
         """Whether anything is measured; a plan in which all counts are public spends nothing."""
         return bool(np.isfinite(self.unit_noise_scales).any())

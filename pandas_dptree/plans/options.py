@@ -36,6 +36,7 @@ __all__ = [
     "CELLS",
     "CELL_DISTRIBUTION",
     "COUNTS",
+    "CROSSED",
     "DISTRIBUTION",
     "ESTIMATION",
     "GROUPS",
@@ -302,6 +303,18 @@ class PlanOptions(TypedDict, total=False):
             help="a .csv or .parquet file of public counts: the keys, and a column count, at_least, or both",
         ),
     ]
+    margins: Annotated[
+        Sequence[Any] | Mapping[Any, float] | None,
+        Option(
+            None,
+            "list or mapping",
+            "Which margins of crossed hierarchies to release; by default all.",
+            'Each names a level of some axes: ``[{"place": "county", "sex": "sex"}, {"place": "state"}]``, or '
+            'in short the levels alone, ``[("county", "sex"), "state"]``. A mapping from such names to '
+            'numbers weights their errors: ``{("county", "sex"): 2, "state": 1}``. Only what these margins '
+            "need is measured.",
+        ),
+    ]
     strategy: Annotated[
         StrategyName | Sequence[int],
         Option(
@@ -498,9 +511,12 @@ ESTIMATION: Final = ("consistency", "fit", "confidence", "keep")
 RUNNING: Final = ("rng", "progress", "ledger", "note", "name", "allow_repeat", "temp_folder")
 
 # Kinds of plans
-SUMS: Final = (*LOSS, *UNIT, *CAPS, "mechanism", *ERROR, *ESTIMATION)
+SUMS: Final = (*LOSS, *UNIT, *CAPS, "mechanism", *ERROR, *ESTIMATION, "margins")
 JOINT: Final = (*SUMS, "known")
 ADDITIVE: Final = (*JOINT, "target")
+CROSSED: Final = (
+    *LOSS, *UNIT, "max_per_leaf", "mechanism", *ERROR, "consistency", "keep", "margins", "known", "target",
+)  # fmt: skip
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
 IMPLICIT: Final = (*LOSS, *UNIT, *CAPS, "split", "confidence", "keep")
 DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")

@@ -127,6 +127,12 @@ def find_plan(
             "holds counts of records, which do not give the sums of a column.",
             hint="leave out `known`.",
         )
+    if given["margins"] is not None:
+        raise ArgumentError(
+            "margins",
+            "chooses margins of crossed hierarchies, and there is one hierarchy.",
+            hint='leave it out, or cross several: by={"place": ["state", "county"], "sex": "sex"}.',
+        )
     public = Known.read(domain, given["known"])
     tree = domain if isinstance(domain, Tree) else domain.tree
     caps = stated_caps(given["max_per_leaf"], given["max_per_node"], names, unit)

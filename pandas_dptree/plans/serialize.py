@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.privacy.caps import caps_from_json
 from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = [
     "FORMAT",
@@ -31,6 +33,8 @@ __all__ = [
     "level_sizes",
     "name",
     "plain",
+    "quantity_from_json",
+    "quantity_to_json",
     "read",
     "restored",
 ]
@@ -89,6 +93,22 @@ def restored(levels: Any) -> npt.NDArray[np.float64]:
     """Restore what `plain` serialized."""
     numbers = [math.inf if number is None else number for (number,) in levels]
     return np.array(numbers, dtype=np.float64)
+
+
+def quantity_to_json(quantity: Quantity) -> dict[str, Any]:
+    """Serialize what is added up."""
+    return {
+        "column": name("column", quantity.column),
+        "low": quantity.low,
+        "high": quantity.high,
+        "unit": list(quantity.unit.as_integer_ratio()),
+        "shift": quantity.shift,
+    }
+
+
+def quantity_from_json(data: Mapping[str, Any]) -> Quantity:
+    """Restore what `quantity_to_json` serialized."""
+    return Quantity(**{**data, "unit": Fraction(*data["unit"])})
 
 
 def digest_of(content: Mapping[str, Any]) -> str:

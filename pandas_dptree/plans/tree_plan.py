@@ -39,6 +39,11 @@ class TreePlan(Plan[pd.DataFrame]):
         return level_names(self.hierarchy)
 
     @property
+    def _key_columns(self) -> tuple[Hashable, ...]:
+        """The columns of the table that say which node a row is, other than the level."""
+        return self.level_names[1:]
+
+    @property
     def hierarchy(self) -> Domain | Tree:
         """The domain, or without labels the tree."""
         return self.domain or self.tree

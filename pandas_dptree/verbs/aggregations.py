@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 from pandas_dptree.errors import ArgumentError, check_choice, is_name, kind_of_object, quote
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.plans.joint import JointPlan
@@ -90,7 +91,7 @@ def mean(column: Hashable, *, bounds: Any, granularity: Any = None) -> Aggregati
 
 
 def plan_aggregations(
-    domain: Domain, aggregations: Mapping[Hashable, Any], **options: Unpack[NoisyOptions]
+    domain: Domain | CrossedDomain, aggregations: Mapping[Hashable, Any], **options: Unpack[NoisyOptions]
 ) -> JointPlan:
     """Plan a release of named aggregations: see `pandas_dptree.plan_agg`."""
     counts, means, units, per_unit = _checked(aggregations)

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Unpack, cast, overload
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.hierarchy.names import check_by
@@ -16,6 +17,8 @@ from pandas_dptree.mechanisms.multiplicative.guarantees import Multiplicative
 from pandas_dptree.mechanisms.private_levels import PrivateMechanism
 from pandas_dptree.plans import joint_search
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.crossed import CrossedPlan
+from pandas_dptree.plans.crossed_search import find_crossed_plan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_search import find_distribution_plan
 from pandas_dptree.plans.implicit import ImplicitPlan
@@ -43,7 +46,7 @@ from pandas_dptree.verbs.quantities import quantities_of, quantity_of
 
 __all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "plan_units"]
 
-AnyTablePlan = AdditivePlan | MultiplicativePlan | ImplicitPlan | ImplicitMultiplicativePlan
+AnyTablePlan = AdditivePlan | CrossedPlan | MultiplicativePlan | ImplicitPlan | ImplicitMultiplicativePlan
 
 
 @overload
@@ -67,6 +70,17 @@ def plan(
 ) -> AdditivePlan: ...
 @overload
 def plan(
+    domain: CrossedDomain,
+    *,
+    private_keys: None = ...,
+    mechanism: Mechanism | AdditiveNoise = ...,
+    column: Hashable | None = ...,
+    bounds: Any = ...,
+    granularity: Any = ...,
+    **options: Unpack[PlanOptions],
+) -> CrossedPlan: ...
+@overload
+def plan(
     domain: PrefixTree, *, mechanism: PrivateMechanism = ..., **options: Unpack[PlanOptions]
 ) -> ImplicitPlan: ...
 @overload
@@ -79,7 +93,7 @@ def plan(
 ) -> ImplicitPlan: ...
 @takes(*PLAN)
 def plan(
-    domain: Domain | Tree | PrefixTree | None,
+    domain: Domain | CrossedDomain | Tree | PrefixTree | None,
     *,
     private_keys: Sequence[Hashable] | None = None,
     column: Hashable | None = None,
@@ -93,8 +107,9 @@ def plan(
 
     Parameters
     ----------
-    domain : Domain, Tree, BitPrefixes or CharPrefixes
-        The public hierarchy: its labelled leaves, only its shape, or all prefixes. The levels of a tree
+    domain : Domain, CrossedDomain, Tree, BitPrefixes or CharPrefixes
+        The public hierarchy: its labelled leaves, those of several that `cross` crosses, only its shape, or
+        all prefixes. The levels of a tree
         without labels are called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for
         unknown ones. None if all keys are private.
     private_keys : sequence of hashable, optional
@@ -106,7 +121,7 @@ def plan(
     Returns
     -------
     AdditivePlan
-        With prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, a
+        Of crossed hierarchies a `CrossedPlan`; with prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, a
         `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
 
     Examples
@@ -123,6 +138,9 @@ def plan(
     ['10.0.0.1/32']
     """
     values = {"column": column, "bounds": bounds, "granularity": granularity}
+    if isinstance(domain, CrossedDomain) and private_keys is None:
+        quantity = COUNT if column is None else quantity_of(column, bounds, granularity)
+        return find_crossed_plan(domain, quantity, **options)
     if private_keys is not None or isinstance(domain, PrefixTree):
         keys = "a tree of all prefixes" if private_keys is None else "private keys"
         for name, given in values.items():
@@ -151,7 +169,7 @@ def plan(
 
 @takes(*SUMS)
 def plan_sums(
-    domain: Domain,
+    domain: Domain | CrossedDomain,
     *,
     columns: Hashable | list[Hashable],
     bounds: Any,
@@ -177,13 +195,13 @@ def plan_sums(
     >>> list(dpt.plan_sums(regions, columns=["cost", "age"], bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'age']
     """
-    _check_public(domain, allowed=(Domain,))
+    _check_public(domain, allowed=(Domain, CrossedDomain))
     return joint_search.plan_sums(domain, quantities_of(columns, bounds, granularity), **options)
 
 
 @takes(*JOINT)
 def plan_means(
-    domain: Domain,
+    domain: Domain | CrossedDomain,
     *,
     columns: Hashable | list[Hashable],
     bounds: Any,
@@ -213,13 +231,13 @@ def plan_means(
     >>> list(dpt.plan_means(regions, columns="cost", bounds=(0, 500), epsilon=1.0).plans)
     ['cost', 'count']
     """
-    _check_public(domain, allowed=(Domain,))
+    _check_public(domain, allowed=(Domain, CrossedDomain))
     return joint_search.plan_means(domain, quantities_of(columns, bounds, granularity), **options)
 
 
 @takes(*AGGREGATIONS)
 def plan_agg(
-    domain: Domain,
+    domain: Domain | CrossedDomain,
     aggregations: Mapping[Hashable, Word | Aggregation],
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
@@ -244,7 +262,7 @@ def plan_agg(
     >>> plan.means, plan.count
     (('cost',), 'visits')
     """
-    _check_public(domain, allowed=(Domain,))
+    _check_public(domain, allowed=(Domain, CrossedDomain))
     return plan_aggregations(domain, aggregations, **options)
 
 
@@ -311,7 +329,7 @@ def plan_distribution(
     return find_distribution_plan(column, bins=bins, bounds=bounds, domain=domain, **options)
 
 
-def _check_public(domain: object, *, allowed: tuple[type[Domain] | type[Tree], ...] = (Domain, Tree)) -> None:
+def _check_public(domain: object, *, allowed: tuple[type[Any], ...] = (Domain, Tree)) -> None:
     """Raise unless `domain` is a public description of the hierarchy: records are not allowed."""
     if not isinstance(domain, allowed):
         kinds = " or ".join(f"a {kind.__name__}" for kind in allowed)

@@ -1,0 +1,212 @@
+"""The search for the best plan for crossed hierarchies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from functools import reduce
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from pandas_dptree.errors import ArgumentError, check_choice, did_you_mean, kind_of_object, listed, quote
+from pandas_dptree.estimation.estimators import Consistency
+from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
+from pandas_dptree.hierarchy.crossed_known import CrossedKnown
+from pandas_dptree.hierarchy.known_counts import Known
+from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise
+from pandas_dptree.output.frames import check_names
+from pandas_dptree.planning.crossed_split import crossed_shares
+from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
+from pandas_dptree.planning.split import SPLITS, Split
+from pandas_dptree.plans.crossed import CrossedPlan
+from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
+from pandas_dptree.plans.options import CROSSED, NoisyOptions, require_supported, stated_loss, with_defaults
+from pandas_dptree.plans.search import noises_for
+from pandas_dptree.privacy.caps import stated_caps
+from pandas_dptree.privacy.crossed_sensitivity import crossed_sensitivity
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.quantity import COUNT, Quantity
+from pandas_dptree.privacy.unit import protected
+
+__all__ = ["crossed_known", "find_crossed_plan"]
+
+_WHAT = "crossed hierarchies"
+
+
+def find_crossed_plan(
+    domain: CrossedDomain, quantity: Quantity = COUNT, **options: Unpack[NoisyOptions]
+) -> CrossedPlan:
+    """Find the plan of least expected error: see `pandas_dptree.plan`."""
+    if quantity.column is not None:
+        levels = (f"{name}_level" for name in domain.axes)
+        check_names([*levels, *domain.by], [quantity.column], argument="column")
+    own = require_supported(
+        CROSSED,
+        options,
+        implied={"fit": "totals"},
+        what=_WHAT,
+        hint="leave it out. Crossed tables have standard errors but no intervals, are fitted by their totals, "
+        "and bound the rows of a unit in each leaf cell by max_per_leaf.",
+    )
+    given = with_defaults(CROSSED, own)
+    mechanism = given["mechanism"]
+    if not isinstance(mechanism, AdditiveNoise):
+        check_choice("mechanism", mechanism, MECHANISMS)
+    check_choice("objective", given["objective"], OBJECTIVES)
+    domain = domain.with_margins(given["margins"])
+    product = domain.tree
+    unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=domain.by)
+    caps = stated_caps(given["max_per_leaf"], None, domain.level_names, unit)
+    known = crossed_known(domain, given["known"], quantity)
+    split, shares_of_axes = _stated_split(domain, given["split"])
+    weights = _weights(domain, given)
+    sensitivity = crossed_sensitivity(
+        product,
+        quantity,
+        neighbors=given["neighbors"],
+        max_contributions=most,
+        max_per_leaf=given["max_per_leaf"],
+    )
+    consistency = _consistency(given["consistency"], quantity)
+
+    def planned(
+        noise: AdditiveNoise,
+        loss: PrivacyLoss,
+        weights: FloatArray = weights,
+        objective: Objective = given["objective"],
+        shares: FloatArray | None = None,
+    ) -> CrossedPlan:
+        if shares is None:
+            shares = crossed_shares(
+                product,
+                noise=noise,
+                loss=loss,
+                sensitivity=sensitivity,
+                split=shares_of_axes or split,
+                weights=weights,
+                objective=objective,
+                least_squares=consistency != "none",
+                known=known,
+            )
+        return CrossedPlan(
+            tree=product,
+            domain=domain,
+            quantity=quantity,
+            known=known,
+            loss=loss,
+            noise=noise,
+            neighbors=given["neighbors"],
+            privacy_unit=unit,
+            max_contributions=most,
+            caps=caps,
+            consistency=consistency,
+            keep=given["keep"],
+            split=split,
+            objective=objective,
+            level_weights=weights,
+            budget_shares=shares,
+        )
+
+    loss = stated_loss(given)
+    plan = min(
+        (planned(noise, loss) for noise in noises_for(mechanism, loss)), key=lambda plan: plan.expected_error
+    )
+    warn_of_arguments(plan.loss, domain, known_total(known))
+    return plan
+
+
+def _consistency(stated: Consistency, quantity: Quantity) -> Consistency:
+    """Return how estimates are made: sums are never projected, and those that add up are linear."""
+    return stated if quantity == COUNT or stated == "none" else "linear"
+
+
+def _weights(domain: CrossedDomain, given: Mapping[str, Any]) -> FloatArray:
+    """Return how much a cell of each margin matters: the product of its levels' weights, times its own."""
+    stated = {} if given["level_weights"] is None else given["level_weights"]
+    of_axes = _by_axis("level_weights", stated, domain, 1.0)
+    return np.asarray(domain.weights * reduce(np.multiply.outer, of_axes).reshape(-1))
+
+
+def _by_axis(argument: str, stated: Any, domain: CrossedDomain, default: float) -> list[FloatArray]:
+    """Return the numbers that a mapping gives the levels of each axis, down to those that are needed."""
+    if not isinstance(stated, Mapping):
+        raise ArgumentError(
+            argument,
+            f"must give numbers to the levels of axes, not be {kind_of_object(stated)}.",
+            hint=_example(argument, domain),
+        )
+    unknown = [name for name in stated if name not in domain.axes]
+    if unknown:
+        raise ArgumentError(
+            argument,
+            f"names unknown axes: {quote(unknown)}.",
+            hint=f"{did_you_mean(unknown, list(domain.axes))}the axes are {listed(list(domain.axes))}. "
+            f"{_example(argument, domain)}",
+        )
+    numbers = []
+    for (name, axis), tree in zip(domain.axes.items(), domain.tree.axes, strict=True):
+        levels = by_level(f"{argument}[{name!r}]", stated.get(name, {}), ("total", *axis.by), default)
+        numbers.append(levels[: tree.depth + 1])
+    return numbers
+
+
+def _example(argument: str, domain: CrossedDomain) -> str:
+    name, axis = next(iter(domain.axes.items()))
+    return f"For example {argument}={{{name!r}: {{{quote(axis.by[0])}: 0.5, ...}}}}."
+
+
+def _stated_split(
+    domain: CrossedDomain, split: Any
+) -> tuple[Split | Literal["given"], list[FloatArray] | None]:
+    """Check a split, and return its name and the shares of the levels of each axis if they are given."""
+    if isinstance(split, str):
+        check_choice("split", split, SPLITS)
+        return split, None
+    shares = _by_axis("split", split, domain, 0.0)
+    for name, own in zip(domain.axes, shares, strict=True):
+        if not math.isclose(own.sum(), 1.0, abs_tol=1e-6):
+            raise ArgumentError(
+                "split",
+                f"must give the levels of each axis shares that sum to 1, and those of {name!r} sum to "
+                f"{own.sum():g}.",
+                hint="the share of a margin is the product of those of its levels.",
+            )
+    return "given", shares
+
+
+def crossed_known(domain: CrossedDomain, known: Any, quantity: Quantity = COUNT) -> CrossedKnown:
+    """Read public counts of the nodes of one axis, and add the structural zeros of all."""
+    if isinstance(known, CrossedKnown) and known.product == domain.tree:
+        return known
+    if known is not None and quantity != COUNT:
+        raise ArgumentError(
+            "known",
+            "holds counts of records, which do not give the sums of a column.",
+            hint="leave out `known`.",
+        )
+    stated: dict[str, dict[Hashable, Any]] = {name: {} for name in domain.axes}
+    if known is not None and not isinstance(known, Mapping):
+        raise ArgumentError(
+            "known",
+            f"must map levels of one axis to counts, not be {kind_of_object(known)}.",
+            hint='for example known={"state": populations}, indexed as groupby(["state"]) would be.',
+        )
+    owner = {level: name for name, axis in domain.axes.items() for level in axis.by}
+    unknown = [level for level in known or {} if level not in owner and level != "total"]
+    if unknown:
+        raise ArgumentError(
+            "known",
+            f"names unknown levels: {quote(unknown)}.",
+            hint=f"{did_you_mean(unknown, list(owner))}the levels are {listed(list(owner))}.",
+        )
+    named = [owner[level] for level in known or {} if level in owner]
+    for level, counts in (known or {}).items():
+        stated[owner.get(level, named[0] if named else next(iter(stated)))][level] = counts
+    axes = []
+    for (name, axis), tree in zip(domain.axes.items(), domain.tree.axes, strict=True):
+        full = Known.read(axis, stated[name] or None)
+        down = slice(tree.depth + 1)
+        axes.append(Known(full.exact[down], full.least[down]))
+    return CrossedKnown(domain.tree, tuple(axes))
