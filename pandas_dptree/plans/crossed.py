@@ -30,6 +30,7 @@ from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.planning.crossed_gap import crossed_gap
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
+from pandas_dptree.plans.crossed_compare import compare_crossed
 from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Levels, Measurement
 from pandas_dptree.plans.running import Release
@@ -186,10 +187,14 @@ class CrossedPlan(Measurement):
         return [tables[margin].reshape(-1) if margin in tables else nothing for margin in self.tree.margins]
 
     @cached_property
+    def _noise_variances(self) -> FloatArray:
+        """The variance of what is measured of each margin, inf where nothing is."""
+        return np.maximum(self.noise.variance(self._level_scales), LEAST_VARIANCE)
+
+    @cached_property
     def _squares(self) -> CrossedSquares:
         """Least squares of what is measured."""
-        variances = np.maximum(self.noise.variance(self._level_scales), LEAST_VARIANCE)
-        return crossed_squares(self.tree, variances, self.known)
+        return crossed_squares(self.tree, self._noise_variances, self.known)
 
     @property
     def _variances(self) -> Any:
@@ -209,11 +214,16 @@ class CrossedPlan(Measurement):
         excess: Measurements | None,
         random_words: Callable[[int], npt.NDArray[np.uint64]],
     ) -> Levels:
-        noisy, squares = given
+        noisy, _ = given
         if not self._estimator.combines_levels:
             return _filled(noisy)
-        whole = self._estimator.whole
-        leaves = fit_crossed(squares, squares.estimate(noisy), random_words if whole else None)
+        leaves = fit_crossed(
+            self.tree,
+            self._squares.estimate(noisy),
+            self._noise_variances,
+            random_words if self._estimator.whole else None,
+            known=self.known,
+        )
         tables = self.tree.sum_margins(leaves.reshape(self.tree.leaf_shape), self.tree.shown)
         return _filled([tables.get(margin) for margin in self.tree.margins])
 
@@ -312,6 +322,18 @@ class CrossedPlan(Measurement):
             }
         )
 
+    def compare(self) -> pd.DataFrame:
+        """Compare the mechanisms and splits that could spend the same loss.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per plan, indexed by ``mechanism`` and ``split``: first this plan, then the others from
+            the best to the worst. Columns: the expected standard error of each margin that the table shows;
+            ``objective``, the root of the expected squared error that the objective measures; ``gap``.
+        """
+        return compare_crossed(self)
+
     def plot(self, ax: Axes | None = None) -> Axes:
         """Plot the expected standard error of each margin that the table shows.
 
@@ -367,7 +389,9 @@ class CrossedPlan(Measurement):
         cls, data: Mapping[str, Any], hierarchy: CrossedDomain, *, mechanism: str, **common: Any
     ) -> Self:
         """Read what `_to_part` serialized."""
-        domain = hierarchy.with_margins(None if data["margins"] is None else _named(hierarchy, data["margins"]))
+        domain = hierarchy.with_margins(
+            None if data["margins"] is None else _named(hierarchy, data["margins"])
+        )
         return cls(
             tree=domain.tree,
             domain=domain,
@@ -388,7 +412,11 @@ class CrossedPlan(Measurement):
 def _named(domain: CrossedDomain, margins: Sequence[Sequence[int]]) -> list[dict[str, Hashable]]:
     """Return margins as mappings from axes to levels, without those of a level of its own."""
     return [
-        {name: axis.by[level - 1] for (name, axis), level in zip(domain.axes.items(), margin, strict=True) if level}
+        {
+            name: axis.by[level - 1]
+            for (name, axis), level in zip(domain.axes.items(), margin, strict=True)
+            if level
+        }
         for margin in margins
     ]
 

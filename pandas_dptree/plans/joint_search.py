@@ -58,7 +58,9 @@ def plan_sums(
     return plan_jointly(domain, named, [scale_of_sum(each) for each in quantities], **options)
 
 
-def plan_means(domain: Domain | CrossedDomain, quantities: Sequence[Quantity], **options: Unpack[NoisyOptions]) -> JointPlan:
+def plan_means(
+    domain: Domain | CrossedDomain, quantities: Sequence[Quantity], **options: Unpack[NoisyOptions]
+) -> JointPlan:
     """Plan the means of columns, and the counts of the records that are averaged."""
     check_names(domain.by, [each.column for each in quantities], argument="columns")
     centred = {each.name: each.centred() for each in quantities}
