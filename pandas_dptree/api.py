@@ -37,6 +37,7 @@ from pandas_dptree.output.pages.page import Page, page
 from pandas_dptree.planning.targets import relative, within
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.crossed import CrossedPlan
 from pandas_dptree.plans.detection import detection_probability
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan
@@ -64,6 +65,7 @@ __all__ = [
     "ArgumentError",
     "CallError",
     "ColumnsError",
+    "CrossedPlan",
     "DPTreeError",
     "DPTreeWarning",
     "Distribution",

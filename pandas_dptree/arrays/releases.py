@@ -18,6 +18,7 @@ from pandas_dptree.arrays.coordinates import check_domain, leaves_of
 from pandas_dptree.arrays.layout import lay_out_forest
 from pandas_dptree.arrays.variables import check_variables, names_of
 from pandas_dptree.errors import ArgumentError, kind_of_object
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import SOURCES, Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.tree import IntArray
@@ -122,7 +123,14 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
             hint="make one for the variables with dataset.dp.plan(by, ...).",
         )
     names = names_of(dataset, list(plan.plans))
-    check_variables(dataset, names, plan.hierarchy)
+    hierarchy = plan.hierarchy
+    if isinstance(hierarchy, CrossedDomain):
+        raise ArgumentError(
+            "plan",
+            "is for crossed hierarchies, and several variables are counted over one.",
+            hint="release each variable by itself: dataset[name].dp.tree_counts(by, ...).",
+        )
+    check_variables(dataset, names, hierarchy)
     warn_if_released(dataset)
     variables = {
         name: of_array(each, dataset[name])
@@ -151,7 +159,7 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
         read=read,
         effort=sum(each.effort for each in variables.values()),
         steps=[step for each in variables.values() for step in each.steps],
-        returns=partial(_is_of, {name: dataset[name] for name in plan.plans}, plan.hierarchy),
+        returns=partial(_is_of, {name: dataset[name] for name in plan.plans}, hierarchy),
     )
 
 

@@ -27,7 +27,7 @@ from pandas_dptree.mechanisms.additive import NOISES
 from pandas_dptree.output.crossed_frames import check_rows, crossed_frame
 from pandas_dptree.output.pictures.plan_errors import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
-from pandas_dptree.planning.crossed_gap import crossed_gap
+from pandas_dptree.planning.capacities import crossed_sensitivity_on
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.crossed_compare import compare_crossed
@@ -35,7 +35,6 @@ from pandas_dptree.plans.execute import opened_leaves, prepared
 from pandas_dptree.plans.measurement import Levels, Measurement
 from pandas_dptree.plans.running import Release
 from pandas_dptree.plans.shown_columns import KEPT
-from pandas_dptree.privacy.crossed_sensitivity import crossed_sensitivity
 from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.privacy.sensitivity import TreeSensitivity
 
@@ -164,12 +163,12 @@ class CrossedPlan(Measurement):
         return (*self.domain.by, *self.domain.sources, *([] if column is None else [column]))
 
     def _moves(self, known: Sequence[npt.NDArray[np.bool_]]) -> TreeSensitivity:
-        return crossed_sensitivity(
+        return crossed_sensitivity_on(
             self.tree,
             self.quantity,
             neighbors=self.neighbors,
             max_contributions=self.max_contributions,
-            max_per_leaf=self.max_per_leaf,
+            known=known,
         )
 
     @property
@@ -231,7 +230,7 @@ class CrossedPlan(Measurement):
     def _gap_and_reason(self) -> tuple[float | None, str]:
         if self.count is not None:
             return None, "Gap: unknown, as the errors of the sums have those of a count in them."
-        return crossed_gap(self)
+        return None, ""
 
     # Description
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from functools import reduce
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise
 from pandas_dptree.output.frames import check_names
+from pandas_dptree.planning.capacities import crossed_sensitivity_on
 from pandas_dptree.planning.crossed_split import crossed_shares
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split
@@ -25,7 +26,6 @@ from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_argument
 from pandas_dptree.plans.options import CROSSED, NoisyOptions, require_supported, stated_loss, with_defaults
 from pandas_dptree.plans.search import noises_for
 from pandas_dptree.privacy.caps import stated_caps
-from pandas_dptree.privacy.crossed_sensitivity import crossed_sensitivity
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.unit import protected
@@ -47,8 +47,8 @@ def find_crossed_plan(
         options,
         implied={"fit": "totals"},
         what=_WHAT,
-        hint="leave it out. Crossed tables have standard errors but no intervals, are fitted by their totals, "
-        "and bound the rows of a unit in each leaf cell by max_per_leaf.",
+        hint="leave it out. Crossed tables have standard errors but no intervals, are fitted by their "
+        "totals, and bound the rows of a unit in each leaf cell by max_per_leaf.",
     )
     given = with_defaults(CROSSED, own)
     mechanism = given["mechanism"]
@@ -60,14 +60,14 @@ def find_crossed_plan(
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=domain.by)
     caps = stated_caps(given["max_per_leaf"], None, domain.level_names, unit)
     known = crossed_known(domain, given["known"], quantity)
-    split, shares_of_axes = _stated_split(domain, given["split"])
+    split = _stated_split(domain, given["split"])
     weights = _weights(domain, given)
-    sensitivity = crossed_sensitivity(
+    sensitivity = crossed_sensitivity_on(
         product,
         quantity,
         neighbors=given["neighbors"],
         max_contributions=most,
-        max_per_leaf=given["max_per_leaf"],
+        known=known.exact,
     )
     consistency = _consistency(given["consistency"], quantity)
 
@@ -84,7 +84,7 @@ def find_crossed_plan(
                 noise=noise,
                 loss=loss,
                 sensitivity=sensitivity,
-                split=shares_of_axes or split,
+                split=split,
                 weights=weights,
                 objective=objective,
                 least_squares=consistency != "none",
@@ -103,7 +103,7 @@ def find_crossed_plan(
             caps=caps,
             consistency=consistency,
             keep=given["keep"],
-            split=split,
+            split=split if isinstance(split, str) else "given",
             objective=objective,
             level_weights=weights,
             budget_shares=shares,
@@ -157,13 +157,11 @@ def _example(argument: str, domain: CrossedDomain) -> str:
     return f"For example {argument}={{{name!r}: {{{quote(axis.by[0])}: 0.5, ...}}}}."
 
 
-def _stated_split(
-    domain: CrossedDomain, split: Any
-) -> tuple[Split | Literal["given"], list[FloatArray] | None]:
-    """Check a split, and return its name and the shares of the levels of each axis if they are given."""
+def _stated_split(domain: CrossedDomain, split: Any) -> Split | list[FloatArray]:
+    """Check a split, and return its name or the shares of the levels of each axis."""
     if isinstance(split, str):
         check_choice("split", split, SPLITS)
-        return split, None
+        return cast(Split, split)
     shares = _by_axis("split", split, domain, 0.0)
     for name, own in zip(domain.axes, shares, strict=True):
         if not math.isclose(own.sum(), 1.0, abs_tol=1e-6):
@@ -173,7 +171,7 @@ def _stated_split(
                 f"{own.sum():g}.",
                 hint="the share of a margin is the product of those of its levels.",
             )
-    return "given", shares
+    return shares
 
 
 def crossed_known(domain: CrossedDomain, known: Any, quantity: Quantity = COUNT) -> CrossedKnown:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pandas_dptree.errors import quote
 from pandas_dptree.estimation.least_squares import subtree_estimates
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.stated_counts import node_names
@@ -20,7 +21,7 @@ __all__ = ["doubts_of"]
 
 def doubts_of(
     measured: Mapping[Hashable, tuple[Measurement, Measured]],
-    domain: Domain | None,
+    domain: Domain | CrossedDomain | None,
     means: Mapping[Hashable, Sequence[Level]] | None = None,
 ) -> list[Doubt]:
     """Say what is doubtful about quantities of the same records, measured on a tree or on parallel ones.
@@ -45,7 +46,7 @@ def doubts_of(
                 (*variances.children, plan.noise.variance(plan.unit_noise_scales[-1:])),
             )
             doubts += contradictions(plan.known, list(independent), node_names(plan.hierarchy))
-        if by_value and domain is not None and (quantity.low >= 0 or quantity.high <= 0):
+        if by_value and isinstance(domain, Domain) and (quantity.low >= 0 or quantity.high <= 0):
             upward = levels if quantity.low >= 0 else [Level(-x, variance) for x, variance in levels]
             doubts += empty_values(domain, upward)
             by_value = False  # other quantities lack the same rows

@@ -362,14 +362,14 @@ class JointPlan(Plan[pd.DataFrame]):
         if self.units is None:
             return exact_leaves(self._first, quantities, data, resources)
         bounding = resources.bounding(self)
-        counts = unit_counts(data, self.hierarchy, self.units.max_nodes, quantities, **bounding)
+        counts = unit_counts(data, self.units._of_records, self.units.max_nodes, quantities, **bounding)
         sums = iter(counts.sums)
         return [counts if each is self.units else next(sums) for each in self.plans.values()]
 
     def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, Tally[Any]]:
         quantities = [each.quantity for each in self._of_records]
         if self.units is not None:
-            return open_units(data, self.hierarchy, self.units.max_nodes, quantities, bounding)
+            return open_units(data, self.units._of_records, self.units.max_nodes, quantities, bounding)
         return opened_leaves(self._first, quantities, data, bounding)
 
     def _finished(self, leaves: Sequence[Any], origin: Origin, done: Done) -> Outcome:
@@ -473,7 +473,7 @@ class JointPlan(Plan[pd.DataFrame]):
         }
 
     @classmethod
-    def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain, **common: Any) -> Self:
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: Any, **common: Any) -> Self:
         plans = {
             name: _kind_of(each)._from_part(
                 each,

@@ -116,6 +116,12 @@ def plan_jointly(
     given = with_defaults(AGGREGATIONS, options)
     with_units = None in quantities.values()
     _check_bounds_of_units(given, with_units=with_units)
+    if with_units and isinstance(domain, CrossedDomain):
+        raise ArgumentError(
+            "aggregations",
+            "counts distinct units, which are not counted over crossed hierarchies.",
+            hint="nest the keys in a list, or count records: of each unit at most max_contributions.",
+        )
     known, most = given["known"], contributions or {}
     public = (
         crossed_known(domain.with_margins(given["margins"]), known)
@@ -174,9 +180,9 @@ def plan_jointly(
                 "max_contributions": most.get(name, given["max_contributions"]),
                 "known": public if quantity == COUNT else None,
             }
-            if quantity is None:
+            if quantity is None and not isinstance(domain, CrossedDomain):
                 return find_unit_plan(domain, **taken_from(UNITS, own))
-            return _find_part(domain, quantity, in_forest=in_forest, **own)
+            return _find_part(domain, quantity or COUNT, in_forest=in_forest, **own)
 
         spending = [name for name, each in parts.items() if each != COUNT or not public.exact[-1].all()]
         part_scale = {**scale, counted: count_scale}
@@ -190,9 +196,8 @@ def plan_jointly(
         named = dict(zip(spending, _with_all_budget(plans, loss, shares), strict=True))
         for name in parts.keys() - named.keys():  # all counts are public, and spend nothing
             no_shares = np.zeros(len(public.exact))
-            named[name] = replace(
-                plans[0], quantity=COUNT, known=public, budget_shares=no_shares, unit_noise_scales=FROM_SHARES
-            )
+            nothing: dict[str, Any] = {"budget_shares": no_shares, "unit_noise_scales": FROM_SHARES}
+            named[name] = replace(plans[0], quantity=COUNT, **{"known": public, **nothing})
         found.append(with_count({name: named[name] for name in parts}, means, counted))
 
     def cost(plans: Mapping[Hashable, Part]) -> float:

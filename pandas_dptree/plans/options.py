@@ -309,8 +309,8 @@ class PlanOptions(TypedDict, total=False):
             None,
             "list or mapping",
             "Which margins of crossed hierarchies to release; by default all.",
-            'Each names a level of some axes: ``[{"place": "county", "sex": "sex"}, {"place": "state"}]``, or '
-            'in short the levels alone, ``[("county", "sex"), "state"]``. A mapping from such names to '
+            'Each names a level of some axes, ``[{"place": "county", "sex": "sex"}, {"place": "state"}]``, '
+            'or in short the levels alone, ``[("county", "sex"), "state"]``. A mapping from such names to '
             'numbers weights their errors: ``{("county", "sex"): 2, "state": 1}``. Only what these margins '
             "need is measured.",
         ),

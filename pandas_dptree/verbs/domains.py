@@ -31,7 +31,7 @@ from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.ingest.observed_keys import key_frame
 from pandas_dptree.output.released import Released
 
-__all__ = ["CrossedBy", "crossed_domain_of", "domain_of", "hierarchy_of", "released_domain"]
+__all__ = ["CrossedBy", "domain_of", "hierarchy_of", "keys_of", "released_domain"]
 
 CrossedBy = Mapping[str, By]
 """The levels of each axis of crossed hierarchies, from the coarsest to the finest."""
@@ -43,6 +43,13 @@ def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Do
     `by` and `domain` are those of `tree_counts`. The keys in `frame` are read only for ``"observed"``, and
     its types only for ``"categories"``.
     """
+    if isinstance(by, Mapping):
+        raise ArgumentError(
+            "by",
+            "crosses several hierarchies, and this needs one.",
+            hint="nest the keys in a list, from coarse to fine. Records can be counted, and their values "
+            "added up and averaged, over crossed hierarchies.",
+        )
     names, derived = named(by)
     if isinstance(domain, Domain) and domain.by == names:
         if [levels.definition for levels in domain.derived] != [levels.definition for levels in derived]:
@@ -80,6 +87,11 @@ def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Do
             "that many units share are released.",
         )
     return derived_domain(by, domain)
+
+
+def keys_of(frame: Any, by: By | CrossedBy, domain: Any) -> Domain | CrossedDomain:
+    """Make the public domain of a hierarchy, or of several that are crossed."""
+    return crossed_domain_of(frame, by, domain) if isinstance(by, Mapping) else domain_of(frame, by, domain)
 
 
 def hierarchy_of(

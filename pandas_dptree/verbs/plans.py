@@ -121,8 +121,9 @@ def plan(
     Returns
     -------
     AdditivePlan
-        Of crossed hierarchies a `CrossedPlan`; with prefixes or `private_keys` an `ImplicitPlan`. With ``mechanism=Multiplicative(...)``, a
-        `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of prefixes.
+        Of crossed hierarchies a `CrossedPlan`. With prefixes or `private_keys` an `ImplicitPlan`. With
+        ``mechanism=Multiplicative(...)``, a `MultiplicativePlan`, or an `ImplicitMultiplicativePlan` of
+        prefixes.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from pandas_dptree.plans.options import (
 from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.verbs import plans
 from pandas_dptree.verbs.aggregations import Aggregation, Word
-from pandas_dptree.verbs.domains import domain_of, hierarchy_of
+from pandas_dptree.verbs.domains import CrossedBy, domain_of, hierarchy_of, keys_of
 
 __all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "plan_units", "released"]
 
@@ -56,7 +56,7 @@ def plan(
 @takes(*SUMS)
 def plan_sums(
     frame: Any,
-    by: By,
+    by: By | CrossedBy,
     *,
     columns: Hashable | list[Hashable],
     bounds: Any,
@@ -65,14 +65,14 @@ def plan_sums(
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of sums of several columns: see `pandas_dptree.plan_sums`."""
-    keys = domain_of(frame, by, domain)
+    keys = keys_of(frame, by, domain)
     return plans.plan_sums(keys, columns=columns, bounds=bounds, granularity=granularity, **options)
 
 
 @takes(*JOINT)
 def plan_means(
     frame: Any,
-    by: By,
+    by: By | CrossedBy,
     *,
     columns: Hashable | list[Hashable],
     bounds: Any,
@@ -81,21 +81,21 @@ def plan_means(
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of means of columns: see `pandas_dptree.plan_means`."""
-    keys = domain_of(frame, by, domain)
+    keys = keys_of(frame, by, domain)
     return plans.plan_means(keys, columns=columns, bounds=bounds, granularity=granularity, **options)
 
 
 @takes(*AGGREGATIONS)
 def plan_agg(
     frame: Any,
-    by: By,
+    by: By | CrossedBy,
     aggregations: Mapping[Hashable, Word | Aggregation],
     *,
     domain: Any = None,
     **options: Unpack[NoisyOptions],
 ) -> JointPlan:
     """Plan a release of counts, sums and means together: see `pandas_dptree.plan_agg`."""
-    return plans.plan_agg(domain_of(frame, by, domain), aggregations, **options)
+    return plans.plan_agg(keys_of(frame, by, domain), aggregations, **options)
 
 
 @takes(*UNIT_PLAN)

@@ -12,23 +12,25 @@ from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.plans.options import AGGREGATIONS, COUNTS, JOINT, RUNNING, SUMS, UNITS, Options, takes
 from pandas_dptree.verbs import record_plans
 from pandas_dptree.verbs.aggregations import Aggregation, Word
+from pandas_dptree.verbs.domains import CrossedBy
 from pandas_dptree.verbs.record_plans import released
 
 __all__ = ["tree_agg", "tree_counts", "tree_means", "tree_sums", "tree_units"]
 
 
 @takes(*COUNTS)
-def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> pd.DataFrame:
+def tree_counts(frame: Any, by: By | CrossedBy | PrefixTree, **options: Unpack[Options]) -> pd.DataFrame:
     """Count the records of every node of a hierarchy, under differential privacy.
 
     Parameters
     ----------
     frame : dataframe
         The records, one row each: a dataframe of any supported engine.
-    by : sequence of hashable, BitPrefixes or CharPrefixes
-        The key columns, from the coarsest to the finest; a single one needs no list. Derived levels are
-        allowed too: from `calendar`, `cut`, `mapping` or `quadtree`, and in a list from `prefixes` or
-        `binary`. Prefixes without a list are an implicit tree: see the notes.
+    by : sequence of hashable, mapping, BitPrefixes or CharPrefixes
+        The key columns, from the coarsest to the finest; a single one needs no list. A mapping crosses
+        several hierarchies, by name: ``{"place": ["state", "county"], "sex": "sex"}``; see the notes.
+        Derived levels are allowed too: from `calendar`, `cut`, `mapping` or `quadtree`, and in a list from
+        `prefixes` or `binary`. Prefixes without a list are an implicit tree: see the notes.
     **options
 
     Returns
@@ -57,6 +59,10 @@ def tree_counts(frame: Any, by: By | PrefixTree, **options: Unpack[Options]) -> 
     Records with keys outside the domain are dropped silently. A record without keys below some level belongs
     to the leaf of that shorter path, if the domain lists it. The times that the progress bar shows may depend
     on the records, so do not publish them.
+
+    **Crossed hierarchies.** With a mapping as `by` the table has the cells of every margin: of each
+    combination of a level of every hierarchy, all of which agree. `domain` maps the same names to public
+    keys, and `margins` chooses which are released. See `CrossedPlan` for the table.
 
     **Private keys.** With `private_keys`, the last keys need no list. Only nodes with a large noisy count are
     released, each with a bound on its error; all others are pooled in rows with ``other=True``, so all totals
@@ -158,7 +164,7 @@ def tree_units(frame: Any, by: By, **options: Unpack[Options]) -> pd.DataFrame:
 @takes(*SUMS, "domain", *RUNNING)
 def tree_sums(
     frame: Any,
-    by: By,
+    by: By | CrossedBy,
     *,
     columns: Hashable | list[Hashable],
     bounds: Any,
@@ -233,7 +239,7 @@ def tree_sums(
 @takes(*JOINT, "domain", *RUNNING)
 def tree_means(
     frame: Any,
-    by: By,
+    by: By | CrossedBy,
     *,
     columns: Hashable | list[Hashable],
     bounds: Any,
@@ -297,7 +303,7 @@ def tree_means(
 @takes(*AGGREGATIONS, "domain", *RUNNING)
 def tree_agg(
     frame: Any,
-    by: By,
+    by: By | CrossedBy,
     aggregations: Mapping[Hashable, Word | Aggregation],
     **options: Unpack[Options],
 ) -> pd.DataFrame:
