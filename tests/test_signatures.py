@@ -24,7 +24,7 @@ PUBLIC = {
     for name, function in vars(accessor).items()
     if not name.startswith("_")
     and inspect.isfunction(function)
-    and name not in ("release", "level", "domain", "to_html")
+    and name not in ("release", "level", "margin", "domain", "to_html")
 }
 
 

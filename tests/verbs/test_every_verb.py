@@ -80,6 +80,7 @@ BY, BOUNDS, PREFIXES = (
     dpt.prefixes("x", bits=[3, 6], width=6, notation="number"),
 )
 NOISY = {"epsilon": 1e-5, "consistency": "linear"}  # so much noise that no number appears twice
+CROSSED = {"first": "a", "second": "b"}
 KEYS = {"domain": RECORDS[BY].drop_duplicates()}
 PEOPLE = {"privacy_unit": "who", "max_nodes": 1}
 VALUES = {"columns": "v", **BOUNDS, **KEYS}
@@ -145,6 +146,9 @@ FUNCTIONS = {
     "ImplicitPlan.release": partial(dpt.plan(PREFIXES, **LARGE).release, NUMBERS),
     "ImplicitMultiplicativePlan.release": partial(dpt.plan(PREFIXES, **FACTOR).release, NUMBERS),
     "MultiplicativePlan.release": factors,
+    "CrossedPlan.release": partial(
+        RECORDS.dp.plan(CROSSED, domain={"first": range(3), "second": range(6)}, **NOISY).release, RECORDS
+    ),
     "UnitPlan.release": partial(RECORDS.dp.plan_units(BY, **KEYS, **NOISY, **PEOPLE).release, RECORDS),
     "SparseVector": answers,
     "TruncatedLaplace.release": partial(dpt.TruncatedLaplace(1e-5, 1e-6).release, [1, 2]),
