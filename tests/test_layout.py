@@ -25,7 +25,7 @@ TOPICS = {
     ],
     "estimation": ["peers"],
     "hierarchy": ["domain_source"],
-    "ingest": ["caps", "one_record", "private_keys_neighbors"],
+    "ingest": ["caps", "crossed_cells", "one_record", "private_keys_neighbors"],
     "ledger": ["crashes", "model"],
     "mechanisms/multiplicative": ["evidence", "privacy"],
     "output": ["in_browser"],

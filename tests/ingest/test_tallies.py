@@ -28,6 +28,9 @@ TALLIES = {
     "leaves": LeafTally(DOMAIN, (COUNT,)),
     "sums": LeafTally(DOMAIN, (X, COUNT, X.centred(), Quantity.of("y", (0, 5), 0.5))),
     "sums of few of many": LeafTally(WIDE, (X, COUNT)),
+    "leaf cells": LeafTally(
+        dpt.cross(k=DOMAIN, y=dpt.cut("y", [0, 2, 3])).with_margins(["y_bin", ("k", "y_bin")]), (COUNT, X)
+    ),
     "bins": BinTally(bins_of((0, 8)), DOMAIN),
     "bins of everyone": BinTally(bins_of((0, 8)), None),
     "bits": PrefixTally(dpt.prefixes("y", bits=[2, 64], notation="number")),
