@@ -31,14 +31,15 @@ TOPICS = {
     "output": ["in_browser"],
     "output/derived": ["coverage", "exact_coverage"],
     "plans": [
-        "detection_probability", "distribution_json", "forged_plans", "people_bounds", "private_keys_bounds",
-        "private_keys_privacy", "sums_from_middle", "typed_numbers",
+        "crossed_check", "detection_probability", "distribution_json", "forged_plans", "people_bounds",
+        "private_keys_bounds", "private_keys_privacy", "sums_from_middle", "typed_numbers",
     ],
     "privacy": ["laplace_composition"],
     "programmes": ["examples", "kills"],
     "verbs": [
-        "caps", "engine_messages", "engines", "every_verb", "hints", "means", "messages", "no_trace",
-        "odd_keys", "one_record", "prefixes", "rho_with_delta", "sums", "uneven_hierarchies", "warnings",
+        "caps", "crossed_domains", "engine_messages", "engines", "every_verb", "hints", "means", "messages",
+        "no_trace", "odd_keys", "one_record", "prefixes", "rho_with_delta", "sums", "uneven_hierarchies",
+        "warnings",
     ],
 }  # fmt: skip
 """Files of tests that are named after a topic: it spans modules, or is large enough for a file of its own."""

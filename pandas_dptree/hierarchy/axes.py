@@ -10,7 +10,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, kind_
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.combine import derived_domain
-from pandas_dptree.hierarchy.margin_names import CROSS
+from pandas_dptree.hierarchy.margin_names import CROSS, Keys
 from pandas_dptree.hierarchy.names import RESERVED_NAMES, check_by
 from pandas_dptree.hierarchy.tree import Tree
 
@@ -27,14 +27,17 @@ def check_axis_names(axes: Mapping[Any, Any], *, argument: str = "domain") -> No
         raise ColumnsError(argument, "has names of axes that are not texts", columns=odd, hint=hint)
 
 
-def check_axes(axes: Mapping[str, Domain]) -> None:
-    """Check that a released table can show the axes side by side, and that each reads columns of its own."""
-    check_axis_names(axes)
-    names = [name for axis in axes.values() for name in axis.by]
+def check_axes(keys: Keys, columns: Keys, *, argument: str = "domain") -> None:
+    """Check that a released table can show the axes side by side, and that each reads columns of its own.
+
+    `keys` and `columns` are the names of the keys of each axis, and of the columns that it reads.
+    """
+    check_axis_names(keys, argument=argument)
+    names = [name for of_axis in keys.values() for name in of_axis]
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise ColumnsError(
-            "domain",
+            argument,
             "has keys on two axes",
             columns=dict.fromkeys(twice),
             hint="each key belongs to one axis; keys of derived levels can be named otherwise.",
@@ -43,24 +46,24 @@ def check_axes(axes: Mapping[str, Domain]) -> None:
     unclear = [name for name in names if CROSS in str(name) or texts.count(str(name)) > 1]
     if unclear:
         raise ColumnsError(
-            "domain",
+            argument,
             "has keys whose names are not clear in the names of margins",
             columns=unclear,
             hint=f"rename the columns, to distinct texts without {CROSS!r}.",
         )
-    clashing = [level for level in map("{}_level".format, axes) if level in (*names, *RESERVED_NAMES)]
+    clashing = [level for level in map("{}_level".format, keys) if level in (*names, *RESERVED_NAMES)]
     if clashing:
         raise ColumnsError(
-            "domain",
+            argument,
             "has axes whose column in the released table is also that of a key, or of all tables",
             columns=clashing,
             hint="rename these axes.",
         )
-    read = [column for axis in axes.values() for column in axis.sources]
+    read = [column for of_axis in columns.values() for column in of_axis]
     shared = [column for place, column in enumerate(read) if column in read[:place]]
     if shared:
         raise ColumnsError(
-            "domain",
+            argument,
             "has axes that read the same columns",
             columns=dict.fromkeys(shared),
             hint="most of their combinations cannot occur: put all levels of a column into one axis, as in "

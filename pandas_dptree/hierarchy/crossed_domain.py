@@ -77,10 +77,10 @@ class CrossedDomain:
     def __post_init__(self) -> None:
         """Check the names of axes and keys, and that no column is read for two axes."""
         axes = dict(self.axes)
-        check_axes(axes)
-        sources = [self.source, *(axis.source for axis in axes.values())]
         object.__setattr__(self, "axes", axes)
-        object.__setattr__(self, "source", max(sources, key=SOURCES.index))
+        check_axes(self.keys, {name: axis.sources for name, axis in axes.items()})
+        certain = [self.source, *(axis.source for axis in axes.values())]
+        object.__setattr__(self, "source", max(certain, key=SOURCES.index))
 
     @property
     def by(self) -> tuple[Hashable, ...]:

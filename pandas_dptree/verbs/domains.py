@@ -19,7 +19,7 @@ from pandas_dptree.errors import (
     listed,
     quote,
 )
-from pandas_dptree.hierarchy.axes import check_axis_names
+from pandas_dptree.hierarchy.axes import check_axes, check_axis_names
 from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.dataframe_libraries import is_supported
 from pandas_dptree.hierarchy.domain import Domain
@@ -35,6 +35,9 @@ __all__ = ["CrossedBy", "domain_of", "hierarchy_of", "keys_of", "released_domain
 
 CrossedBy = Mapping[str, By]
 """The levels of each axis of crossed hierarchies, from the coarsest to the finest."""
+
+_WORDS = ("observed", "categories")
+"""What may stand for a list of public keys."""
 
 
 def domain_of(frame: Any, by: By, domain: Any, private: PrivateNames = ()) -> Domain:
@@ -134,57 +137,90 @@ def hierarchy_of(
 def crossed_domain_of(frame: Any, by: CrossedBy, domain: Any) -> CrossedDomain:
     """Make the public domain of crossed hierarchies, or raise ArgumentError: see `domain_of`.
 
-    `domain` maps axes to what `domain_of` takes, or is "observed" or "categories" for all of them. Axes of
-    derived levels alone need none.
+    `domain` maps axes to what `domain_of` takes, or is "observed" or "categories" for all of them, or has the
+    same axes. Axes of derived levels alone need none.
     """
-    check_axis_names(by, argument="by")
-    given = domain.axes if isinstance(domain, CrossedDomain) else domain
-    if isinstance(given, str):
-        given = {axis: given for axis, levels in by.items() if _plain_keys(levels)}
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
-        raise DomainError(
-            f"must map the axes {listed(by)} to their public keys, not be {kind_of_object(domain)}.",
-            hint=f"for example {_example(list(by)[:2])}.",
-        )
-    unknown = [axis for axis in given if axis not in by]
-    if unknown:
-        raise ColumnsError(
-            "domain", "has axes that `by` does not have", columns=unknown,
-            hint=f"{did_you_mean(unknown, by)}the axes are {listed(by)}.",
-        )  # fmt: skip
-    missing = [axis for axis, levels in by.items() if given.get(axis) is None and _plain_keys(levels)]
-    if missing:
-        raise DomainError(
-            f"must be given for the axes {listed(missing)}: which keys exist is information about "
-            "the records.",
-            hint="if you have lists of the keys that were not made from the records, pass them, as in "
-            f'{_example(missing)}. If everybody may know which keys the records have, pass "observed" for '
-            'these axes (or "categories", for the categories of categorical keys).',
-        )
+    plain = _plain_keys(by)
+    if isinstance(domain, CrossedDomain):
+        _check_same_axes(frame, by, domain)
+        return domain
+    given = _of_axes(plain, domain)
     axes = {}
     for axis, levels in by.items():
         with _naming(axis):
             axes[axis] = domain_of(frame, levels, given.get(axis))
-    if isinstance(domain, CrossedDomain) and [*domain.axes.items()] == [*axes.items()]:
-        return domain
     return CrossedDomain(axes)
 
 
-def _plain_keys(by: By) -> tuple[Hashable, ...]:
-    """Return the names of the keys of an axis that are columns of the records."""
-    names, derived = named(by)
-    return tuple(name for name in names if not any(name in levels.names for levels in derived))
+def _plain_keys(by: CrossedBy) -> dict[str, list[Hashable]]:
+    """Check the axes of `by`, and return the keys of each that are columns of the records."""
+    check_axis_names(by, argument="by")
+    keys, columns, plain = {}, {}, {}
+    for axis, levels in by.items():
+        with _naming(axis):
+            keys[axis], derived = named(levels)
+        plain[axis] = [name for name in keys[axis] if not any(name in each.names for each in derived)]
+        columns[axis] = [*plain[axis], *(column for each in derived for column in each.columns)]
+    check_axes(keys, columns, argument="by")
+    return plain
 
 
-def _example(axes: Sequence[str]) -> str:
-    return "domain={" + ", ".join(f"{quote(axis)}: ..." for axis in axes) + "}"
+def _check_same_axes(frame: Any, by: CrossedBy, domain: CrossedDomain) -> None:
+    """Check that a crossed domain has the axes of `by`, each with the same keys."""
+    if [*domain.axes] != [*by]:
+        raise DomainError(
+            f"has the axes {listed(domain.axes)}, not {listed(by)}.",
+            hint="name the same axes in the same order.",
+        )
+    for axis, own in domain.axes.items():
+        with _naming(axis):
+            if domain_of(frame, by[axis], own) is not own:
+                raise DomainError(
+                    f"has the keys {listed(own.by)}, without the derived levels of `by`.",
+                    hint="cross the domain that dpt.derived_domain makes of both.",
+                )
+
+
+def _of_axes(plain: Mapping[str, Sequence[Hashable]], domain: Any) -> Mapping[str, Any]:
+    """Return what `domain` says of each axis; `plain` are the keys that are columns."""
+    needed = [axis for axis, names in plain.items() if names]
+    example = "domain={" + ", ".join(f"{quote(axis)}: ..." for axis in (needed or [*plain])[:2]) + "}"
+    given: Any = dict.fromkeys(needed, domain) if domain is None or isinstance(domain, str) else domain
+    if not needed and not isinstance(domain, Mapping | None):
+        raise DomainError(
+            "cannot be given if all levels are derived: they define their own domains.", hint="leave it out."
+        )
+    if not isinstance(given, Mapping):
+        raise DomainError(
+            f"must map the axes {listed(needed)} to their public keys, not be {kind_of_object(domain)}.",
+            hint=f"for example {example}.",
+        )
+    unknown = [axis for axis in given if axis not in plain]
+    if unknown:
+        raise ColumnsError(
+            "domain",
+            "has axes that `by` does not have",
+            columns=unknown,
+            hint=f"{did_you_mean(unknown, plain)}the axes are {listed(plain)}.",
+        )
+    missing = [axis for axis in needed if given.get(axis) is None]
+    words = [keys for keys in given.values() if isinstance(keys, str) and keys not in _WORDS]
+    if missing or words:
+        raise DomainError(
+            f"is unknown: {quote(words[0])}."
+            if words
+            else f"must be given for the axes {listed(missing)}: which keys exist is information about the "
+            "records.",
+            hint=f"if you have lists of the keys that were not made from the records, pass {example}. If "
+            'everybody may know which keys the records have, state that with "observed" (or "categories", '
+            "for the categories of categorical keys), for one axis or for all.",
+        )
+    return given
 
 
 @contextmanager
 def _naming(axis: str) -> Iterator[None]:
-    """Name the axis in the message of an error about one of its arguments."""
+    """Name the axis in the message of an error about its keys."""
     try:
         yield
     except ArgumentError as error:
