@@ -107,6 +107,10 @@ class AdditiveNoise(ABC):
         """
 
     @abstractmethod
+    def scales_of(self, variances: npt.ArrayLike) -> FloatArray:
+        """Return the noise scales at which the noise has these variances, from 1e-30 on: see `variance`."""
+
+    @abstractmethod
     def fourth_cumulant(self, noise_scales: npt.ArrayLike) -> FloatArray:
         """Return the exact fourth cumulant of the noise: its fourth moment less three squared variances.
 

@@ -24,6 +24,9 @@ __all__ = ["Gaussian"]
 _SUMMED = 10.0
 """The mean squared excess is summed term by term below this scale."""
 
+_NEWTON_STEPS = 8
+"""Enough for the scale of any variance to be exact."""
+
 _REACH = 39.0
 """The density is below the range of floats this many scales from 0."""
 
@@ -102,6 +105,24 @@ class Gaussian(AdditiveNoise):
         mass = np.exp(-((k / np.minimum(scales, 2.0)[..., None]) ** 2) / 2)
         summed = 2 * (k**2 * mass).sum(axis=-1) / (1 + 2 * mass.sum(axis=-1))
         return np.asarray(np.where(scales < 2.0, summed, scales**2)[where])
+
+    def scales_of(self, variances: npt.ArrayLike) -> FloatArray:
+        r"""Return the scales of given variances: :math:`\sigma^2` is the variance from :math:`\sigma = 2` on.
+
+        Below, Newton's method finds the logarithm of the scale. That of the variance is a concave function of
+        it, with the derivative :math:`\mathrm{Var}(X^2) / \sigma^2 \mathrm{Var}(X)`.
+        """
+        wanted, where = _each_once(variances)
+        small = wanted < 4.0
+        target = wanted[small]
+        scales = np.sqrt(np.maximum(target, 0.5 / np.log1p(2 / target)))
+        for _ in range(_NEWTON_STEPS):
+            variance = self.variance(scales)
+            slope = (self.fourth_cumulant(scales) + 2 * variance**2) / (variance * scales**2)
+            scales = scales * np.exp(np.log(target / variance) / slope)
+        wanted = np.sqrt(wanted)
+        wanted[small] = scales
+        return np.asarray(wanted[where])
 
     def fourth_cumulant(self, noise_scales: npt.ArrayLike) -> FloatArray:
         r"""Return the exact fourth cumulant of the noise, to within 1e-13, by the sums of `variance`.

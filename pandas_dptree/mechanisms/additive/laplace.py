@@ -66,6 +66,12 @@ class Laplace(AdditiveNoise):
         with np.errstate(divide="ignore"):  # where nothing is measured, the variance is infinite
             return np.asarray(2 * np.exp(-rate) / np.expm1(-rate) ** 2)
 
+    def scales_of(self, variances: npt.ArrayLike) -> FloatArray:
+        r"""Return the scales of given variances: the variance is :math:`1 / 2 \sinh^2(1/2b)`."""
+        rate = 2 * np.arcsinh(np.sqrt(0.5 / np.asarray(variances, dtype=np.float64)))
+        with np.errstate(divide="ignore"):  # the scale of an infinite variance is infinite
+            return np.asarray(1 / rate)
+
     def fourth_cumulant(self, noise_scales: npt.ArrayLike) -> FloatArray:
         """Return the exact fourth cumulant, :math:`2q(1 + 4q + q^2)/(1-q)^4` with :math:`q = e^{-1/b}`.
 

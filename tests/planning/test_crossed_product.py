@@ -1,0 +1,58 @@
+"""Splits whose noise variances are a product over the axes."""
+
+import numpy as np
+
+from pandas_dptree.mechanisms.additive import Gaussian, Laplace
+from pandas_dptree.planning.crossed_product import product_variances
+from pandas_dptree.planning.crossed_split import crossed_shares
+from pandas_dptree.planning.objective import cost_weights
+from pandas_dptree.privacy.loss import PrivacyLoss
+from tests.helpers_cases import each
+from tests.helpers_crossed_splits import (
+    SMALL,
+    budget_of,
+    dense_optimum,
+    dense_variances,
+    moves_of,
+    ragged_product,
+)
+from tests.helpers_random import each_seed
+
+
+def costs_of(product, objective, weights=None):
+    listed = [product.n_listed(level) for level in range(len(product.margins))]
+    return cost_weights(listed, objective, weights)
+
+
+@each_seed(2, 8)
+@each("objective", ["levels", "cells"])
+def test_the_product_of_the_best_splits_of_ragged_axes_is_the_best_split(seed, objective):
+    product = ragged_product(np.random.default_rng(seed), 1, 2)
+    weights, moves = costs_of(product, objective), moves_of(product)
+    best, _ = dense_optimum(product, weights, moves)
+    shares = crossed_shares(product, noise=Gaussian(), loss=SMALL, sensitivity=moves, objective=objective)
+    variances = 1 / shares  # with a rho of 1/2
+    assert np.isclose(weights @ dense_variances(product, variances), best, rtol=1e-6)
+
+
+@each("loss, noise", [
+    (PrivacyLoss(rho=0.1), Gaussian()),
+    (PrivacyLoss(rho=30.0), Gaussian()),
+    (PrivacyLoss(epsilon=60.0, delta=1e-6), Gaussian()),
+    (PrivacyLoss(epsilon=30.0), Laplace()),
+    (PrivacyLoss(rho=30.0), Laplace()),
+    (PrivacyLoss(rho=3000.0), Gaussian()),
+])  # fmt: skip
+@each("neighbors", ["add_remove", "replace"])
+def test_exact_noise_variances_are_a_product_whatever_the_loss(loss, noise, neighbors):
+    product = ragged_product(np.random.default_rng(3), 1, 2)
+    budget = budget_of(product, noise, loss, neighbors=neighbors, rows=2)
+    shares = crossed_shares(product, noise=noise, loss=loss, sensitivity=budget.moves)
+    variances = budget.variances(shares)
+    table = variances.reshape(product.lattice_shape)
+    expected = np.multiply.outer(table[:, -1], table[-1]) / table[-1, -1]
+    expected[0, 0] = variances[0] if neighbors == "replace" else expected[0, 0]  # may have an extra precision
+    assert np.allclose(variances, expected.reshape(-1), rtol=1e-9)
+    assert np.allclose(
+        product_variances(product, variances, [None, None]), dense_variances(product, variances), rtol=1e-7
+    )
