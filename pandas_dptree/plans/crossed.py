@@ -32,7 +32,7 @@ from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.crossed_compare import compare_crossed
 from pandas_dptree.plans.execute import opened_leaves, prepared
-from pandas_dptree.plans.measurement import Levels, Measurement
+from pandas_dptree.plans.measurement import Levels, Measured, Measurement
 from pandas_dptree.plans.running import Release
 from pandas_dptree.plans.shown_columns import KEPT
 from pandas_dptree.privacy.quantity import COUNT
@@ -223,7 +223,8 @@ class CrossedPlan(Measurement):
             random_words if self._estimator.whole else None,
             known=self.known,
         )
-        tables = self.tree.sum_margins(leaves.reshape(self.tree.leaf_shape), self.tree.shown)
+        shown = (self.tree.margins[0], *self.tree.shown)
+        tables = self.tree.sum_margins(leaves.reshape(self.tree.leaf_shape), shown)
         return _filled([tables.get(margin) for margin in self.tree.margins])
 
     @cached_property
@@ -352,6 +353,14 @@ class CrossedPlan(Measurement):
 
     def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, LeafTally]:
         return opened_leaves(self, [self.quantity], data, bounding)
+
+    def _total(self, values: Measured) -> tuple[npt.NDArray[Any], FloatArray]:
+        if self._estimator.combines_levels:
+            return super()._total(values)
+        level = self.tree.level_of(self.tree.shown[0])  # by itself, as it was measured
+        variance = np.broadcast_to(self._error_variances[level], values.shown[level].shape).sum()
+        total, error = values.shown[level].sum(keepdims=True), np.sqrt([variance])
+        return self._in_column_units(total), self._in_column_units(error)
 
     def _laid_out(self, columns: Mapping[Hashable, Levels], attrs: Mapping[str, Any]) -> pd.DataFrame:
         return crossed_frame(self.domain, columns, attrs)

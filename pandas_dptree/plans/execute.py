@@ -76,10 +76,12 @@ def prepared(plan: Measurement, data: Any) -> Release:
         columns = columns_of(name, plan, values)
         doubts = doubts_of({name: (plan, values)}, plan.domain)
         linear = linear_estimates({name: plan}, [values], origin)
+        total, error = plan._total(values)
+        totals = totals_of({name: total, f"{column_prefix(name)}std_error": error}, {name: plan.quantity})
         del values  # measurements that the table does not show
         table = plan._laid_out(columns, plan._attrs(origin))
         causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
-        return Outcome(table, totals_of(table[:1], {name: plan.quantity}), causes, doubts, linear)
+        return Outcome(table, totals, causes, doubts, linear)
 
     return Release(plan=plan, read=read, effort=plan._shape.n_leaves, steps=finishing_steps({name: plan}))
 

@@ -413,10 +413,8 @@ class JointPlan(Plan[pd.DataFrame]):
         for name in self._asked:
             plan = self.plans[name]
             if name not in self.means:
-                root = {
-                    name: plan._in_column_units(values[name].shown[0]),
-                    f"{column_prefix(name)}std_error": plan.node_std_errors[0],
-                }
+                total, error = plan._total(values[name])
+                root = {name: total, f"{column_prefix(name)}std_error": error}
                 totals |= totals_of(root, {name: plan.shown_quantity})
         return totals
 

@@ -250,6 +250,10 @@ class Measurement(TreePlan):
         """Return the linear estimates of all levels."""
         return least_squares(self.tree, noisy, self._variances, excess)
 
+    def _total(self, values: Measured) -> tuple[npt.NDArray[Any], FloatArray]:
+        """Return the number of all records, or their sum, in the column's unit, and its standard error."""
+        return self._in_column_units(values.shown[0]), self.node_std_errors[0]
+
     def _laid_out(self, columns: Mapping[Hashable, Levels], attrs: Mapping[str, Any]) -> pd.DataFrame:
         """Return the released table with these columns: see `release_frame`."""
         return release_frame(self._labelled, columns, attrs)
