@@ -12,6 +12,7 @@ from pandas_dptree.accessors.methods import method
 from pandas_dptree.arrays import several
 from pandas_dptree.output.crossed_datatree import select_level_of, select_margin_of
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.crossed import CrossedPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.options import RUNNING, Running, takes
 
@@ -32,7 +33,7 @@ class DataArrayAccessor:
     plan_distribution = method(arrays.plan_distribution)
 
     @takes(*RUNNING)
-    def release(self, plan: AdditivePlan, **options: Unpack[Running]) -> xr.DataTree:
+    def release(self, plan: AdditivePlan | CrossedPlan, **options: Unpack[Running]) -> xr.DataTree:
         """Spend the budget of a plan on this array: see `pandas_dptree.arrays.release`."""
         return arrays.release(plan, self._data, **options)
 

@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import check_domain, leaves_of
+from pandas_dptree.arrays.crossed import of_crossed
 from pandas_dptree.arrays.layout import lay_out_forest
 from pandas_dptree.arrays.variables import check_variables, names_of
 from pandas_dptree.errors import ArgumentError, kind_of_object
@@ -29,6 +30,7 @@ from pandas_dptree.output.empty_tables import totals_of, usual_causes
 from pandas_dptree.output.frames import COMPANIONS
 from pandas_dptree.output.progress import Done
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.crossed import CrossedPlan
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import (
     columns_of,
@@ -44,9 +46,10 @@ from pandas_dptree.privacy.quantity import COUNT, Quantity
 __all__ = ["check_array_names", "of_array", "of_dataset"]
 
 
-def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
+def of_array(plan: AdditivePlan | CrossedPlan, array: xr.DataArray) -> Release:
     """Check that an array can be released by a plan, also as one variable of several, and read no cells."""
-    if not isinstance(plan, AdditivePlan) or plan.domain is None or plan.privacy_unit is not None:
+    known = isinstance(plan, AdditivePlan | CrossedPlan)
+    if not known or plan.domain is None or plan.privacy_unit is not None:
         raise ArgumentError(
             "plan",
             "must have a domain and no privacy unit: cells do not show whose records they hold.",
@@ -54,10 +57,12 @@ def of_array(plan: AdditivePlan, array: xr.DataArray) -> Release:
             "is released by dataset.dp.release(plan), and a plan for a distribution by "
             "array.dp.cdf(dim, plan=plan).",
         )
-    dims = check_domain(array, plan.domain)
     check_cells(array)
     warn_if_released(array)
     check_array_names(array, plan.quantity)
+    if isinstance(plan, CrossedPlan):
+        return of_crossed(plan, array)
+    dims = check_domain(array, plan.domain)
     others = [dim for dim in array.dims if dim not in dims]
     if others and any(least.any() for least in plan.known.least):
         raise ArgumentError(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import dims_of, domain_of
+from pandas_dptree.arrays.crossed import CrossedBy, crossed_domain_of, dims_of_axes
 from pandas_dptree.arrays.releases import check_array_names, of_array
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.output.datatree import is_hash
 from pandas_dptree.plans.additive import AdditivePlan
+from pandas_dptree.plans.crossed import CrossedPlan
+from pandas_dptree.plans.crossed_search import find_crossed_plan
 from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
 from pandas_dptree.plans.options import (
     ADDITIVE,
@@ -33,7 +38,7 @@ __all__ = ["plan", "release", "tree_counts", "tree_sums"]
 @takes(*CELLS, "known", *RUNNING)
 def tree_counts(
     array: xr.DataArray,
-    by: By,
+    by: By | CrossedBy,
     **options: Unpack[Options],
 ) -> xr.DataTree:
     r"""Count the records of every node of a hierarchy, from an array of counts, under differential privacy.
@@ -43,10 +48,11 @@ def tree_counts(
     array : xarray.DataArray
         Counts, each record in exactly one cell. In memory, in a file, or of dask, which then sums the cells
         of each leaf before anything is loaded.
-    by : sequence, or derived levels alone
+    by : sequence, mapping, or derived levels alone
         The keys, from the coarsest to the finest: names of dimensions and of coordinates along one dimension,
         and levels derived from these by `calendar`, `cut`, `mapping` or `quadtree`. Cells with the same keys
-        are added up.
+        are added up. A mapping crosses several hierarchies, by name: ``{"place": ["state", "city"], "when":
+        "month"}``; each dimension must belong to one of them.
     **options
 
     Returns
@@ -59,6 +65,9 @@ def tree_counts(
         column of it.) If `by` is only a quadtree, levels are grids: ``"/quad_3"`` is 8 by 8, with the centres
         of its squares as coordinates (without bounds, the mean of the coordinates of their cells, if they are
         numbers). Dimensions that `by` does not use are kept, with a tree for each of their indices.
+        Of crossed hierarchies there is a group for each margin, called like its levels, as in
+        ``tree["city,month"]``, with a dimension for each axis; it is also
+        ``tree.dp.margin(place="city", when="month")``.
         ``attrs["dp"]`` has the provenance, as JSON text.
 
     Raises
@@ -107,7 +116,7 @@ def tree_counts(
 @takes(*CELLS, *RUNNING)
 def tree_sums(
     array: xr.DataArray,
-    by: By,
+    by: By | CrossedBy,
     *,
     bounds: Any,
     granularity: Any = None,
@@ -120,7 +129,7 @@ def tree_sums(
     array : xarray.DataArray
         Values, each cell being one record, such as the reading of a household's meter in an hour. Not sums
         over several people: each of them could change the cell by as much as the bounds allow.
-    by : sequence, or derived levels alone
+    by : sequence, mapping, or derived levels alone
         As for `tree_counts`, which raises the same errors.
     bounds : (float, float)
         The least and the greatest value of a cell; values outside are clipped. Missing ones add nothing.
@@ -159,12 +168,12 @@ def tree_sums(
 @takes(*CELLS, "known", "target")
 def plan(
     array: xr.DataArray,
-    by: By,
+    by: By | CrossedBy,
     *,
     bounds: Any = None,
     granularity: Any = None,
     **options: Unpack[NoisyOptions],
-) -> AdditivePlan:
+) -> AdditivePlan | CrossedPlan:
     """Plan a release of an array. Spends nothing, and reads only coordinates.
 
     Parameters
@@ -177,8 +186,9 @@ def plan(
 
     Returns
     -------
-    AdditivePlan
-        For one tree. With further dimensions it covers all trees together: see `tree_counts`.
+    AdditivePlan or CrossedPlan
+        For one tree. With further dimensions it covers all trees together: see `tree_counts`. Of crossed
+        hierarchies a `CrossedPlan`.
 
     Examples
     --------
@@ -194,10 +204,13 @@ def plan(
             "has no meaning without bounds: counts are whole numbers.",
             hint="leave it out, or pass the bounds of the values.",
         )
-    domain = domain_of(array, by)
+    domain = crossed_domain_of(array, by) if isinstance(by, Mapping) else domain_of(array, by)
     name = "sum" if array.name is None or is_hash(array.name) else array.name
     quantity = COUNT if bounds is None else Quantity.of(name, bounds, granularity)
     check_array_names(array, quantity)
+    if isinstance(domain, CrossedDomain):
+        dims_of_axes(array, domain)
+        return find_crossed_plan(domain, quantity, **options)
     several = len(dims_of(array, domain.sources)) < array.ndim
     if options.get("known") is not None and several:
         raise ArgumentError(
@@ -211,7 +224,7 @@ def plan(
 
 
 @takes(*RUNNING)
-def release(plan: AdditivePlan, array: xr.DataArray, **options: Unpack[Running]) -> xr.DataTree:
+def release(plan: AdditivePlan | CrossedPlan, array: xr.DataArray, **options: Unpack[Running]) -> xr.DataTree:
     """Spend the budget of a plan on an array: see `tree_counts`, or `tree_sums` for a plan for sums.
 
     The plan is from `plan`, or any other with a domain and without a privacy unit. Its keys, and the columns

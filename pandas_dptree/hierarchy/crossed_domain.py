@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -233,11 +233,12 @@ class CrossedDomain:
         return [axis.tree.level_sizes[level] for axis, level in levels]
 
     def find_cells(self, leaves: Sequence[IntArray]) -> IntArray:
-        """Find the leaf cell of each record from its leaf on each axis; -1 if it has none on one of them."""
-        cells = np.zeros(len(leaves[0]), dtype=np.int64)
-        for of_leaf, leaf in zip(self._cells_of_leaves, leaves, strict=True):
-            cells += of_leaf[leaf]
-        return np.maximum(cells, -1)
+        """Find the leaf cell of each record from its leaf on each axis; -1 if it has none on one of them.
+
+        Leaves on different axes are broadcast against each other.
+        """
+        of_axes = zip(self._cells_of_leaves, leaves, strict=True)
+        return np.maximum(reduce(np.add, (of_leaf[leaf] for of_leaf, leaf in of_axes)), -1)
 
     @once
     def _cells_of_leaves(self) -> tuple[IntArray, ...]:

@@ -37,6 +37,7 @@ def check_crossed_groups(domain: CrossedDomain) -> None:
 def crossed_tree(
     domain: CrossedDomain,
     values: Mapping[Hashable, Sequence[npt.NDArray[Any] | None]],
+    coordinates: xr.Dataset,
     attrs: Mapping[str, Any],
     described: Attributes,
     centres: Sequence[Centres],
@@ -45,6 +46,7 @@ def crossed_tree(
 
     `values` are those of each margin of the lattice, one per cell or one for all. The nodes of each axis lie
     along a dimension of its own, called like the level; an axis that is a quadtree has two, at its `centres`.
+    `coordinates` are those of the whole array.
     """
     shape, groups = domain.tree, {}
     for margin in shape.shown:
@@ -52,7 +54,7 @@ def crossed_tree(
         layouts = [layout_of(axis, level, own, described) for axis, level, own in axes]
         dims = [dim for layout in layouts for dim in layout.dims]
         cells, level = shape.cell_shape(margin), shape.level_of(margin)
-        group = xr.Dataset(
+        group = coordinates.assign(
             {name: (dims, _laid_out(margins[level], cells, layouts)) for name, margins in values.items()}
         )
         for layout in layouts:

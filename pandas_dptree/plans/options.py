@@ -532,7 +532,7 @@ UNIT_PLAN: Final = (*UNITS, "target")
 COUNTS: Final = (*JOINT, "domain", "private_keys", *RUNNING)
 GROUPS: Final = ("bounds", "by", "domain", *DISTRIBUTION, *RUNNING)
 SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "strategy", "known", *RUNNING)
-CELLS: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", *ERROR, *ESTIMATION)
+CELLS: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", *ERROR, *ESTIMATION, "margins")
 CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "strategy")
 
 

@@ -19,7 +19,7 @@ def tree_of(crossed, leaves, centres=None, **more):
     axes = {"axes": {axis: list(keys) for axis, keys in crossed.keys.items()}}
     described = {"kind": {"long_name": "kind of thing"}}
     values = {"count": sums, "std_error": errors, **more}
-    return crossed_tree(crossed, values, axes, described, centres or [{}] * len(axes["axes"]))
+    return crossed_tree(crossed, values, xr.Dataset(), axes, described, centres or [{}] * len(axes["axes"]))
 
 
 SOME = [

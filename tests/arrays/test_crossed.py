@@ -1,0 +1,201 @@
+"""Arrays of counts over crossed hierarchies: a margin's numbers are those of the frame and of ``groupby``."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import pandas_dptree as dpt
+from pandas_dptree import ArgumentError, ColumnsError
+from pandas_dptree.output import crossed_frames
+from tests.helpers_arrays import MONTHS, records
+from tests.helpers_cases import each
+from tests.helpers_output import stated_in
+from tests.helpers_random import rng
+
+BY = {"place": ["state", "city"], "when": MONTHS, "sex": "sex"}
+KEYS = {"place": ["state", "city"], "when": ["time_year", "time_month"], "sex": ["sex"]}
+MARGINS = [
+    *itertools.product(["total", "state", "city"], ["total", "time_year", "time_month"], ["total", "sex"])
+]
+EXACT = {"rho": 1e8, "split": "uniform"}
+PUBLIC = "ignore:.*protects nobody"
+
+
+@pytest.fixture
+def visits():
+    """Visits by sex, time and city, in another order than that of the axes; one day is outside the months."""
+    days = pd.to_datetime(["2024-02-29", "2023-12-31", "2024-01-01", "2024-03-01", "2024-01-31"])
+    return xr.DataArray(
+        np.random.default_rng(8).poisson(9, (2, 5, 4)),
+        dims=["sex", "time", "city"],
+        coords={
+            "city": ["Kent", "Oakland", "Albany", "Fresno"],
+            "state": ("city", ["WA", "CA", "NY", "CA"]),
+            "size": ("city", ["small", "large", "small", "large"]),
+            "time": days,
+            "sex": ["M", "F"],
+            "source": "registers",
+        },
+    )
+
+
+@pytest.mark.filterwarnings(PUBLIC)
+@each("chunks", [None, {"time": 2, "city": 3}])
+def test_without_noise_margins_are_those_of_groupby(visits, chunks):
+    if chunks:
+        pytest.importorskip("dask")
+    tree = (visits.chunk(chunks) if chunks else visits).dp.tree_counts(BY, **EXACT)
+    rows = records(visits)
+    rows = rows[rows["time"] < "2024-03-01"].assign(
+        time_year=lambda each: each["time"].dt.year, time_month=lambda each: each["time"].dt.strftime("%Y-%m")
+    )
+    assert len(tree.children) == len(MARGINS)
+    assert tree["total"]["count"] == len(rows) and tree["total"]["source"] == "registers"
+    for levels in MARGINS[1::3]:
+        group = tree.dp.margin(dict(zip(KEYS, levels, strict=True)))
+        dims = [level for level in levels if level != "total"]
+        by = [
+            key
+            for keys, level in zip(KEYS.values(), levels, strict=True)
+            for key in (keys[: keys.index(level) + 1] if level in keys else [])
+        ]
+        found = group["count"].drop_indexes([key for key in by if key not in dims]).to_dataframe()
+        expected = rows.groupby(by).size()
+        found = found.reset_index().set_index(by)["count"]
+        assert (found[found > 0] == expected).all() and list(group["count"].dims) == dims
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rho": 0.1},
+        {"epsilon": 1.0, "consistency": "linear", "neighbors": "replace"},
+        {"epsilon": 1.0, "delta": 1e-6, "keep": ["measurements", "linear"], "consistency": "nonnegative"},
+        {"rho": 0.1, "margins": [{"place": "city", "sex": "sex"}, {"when": "time_year"}]},
+    ],
+)
+def test_arrays_and_frames_give_the_same_table(visits, options):
+    tree = visits.dp.tree_counts(BY, **options, rng=rng(5))
+    frame = dpt.tree_counts(records(visits), BY, domain="observed", **options, rng=rng(5))
+    plan = visits.dp.plan(BY, **options)
+    assert len(tree.children) == len(plan.tree.shown)
+    for name in tree.children:
+        group, rows = tree[name].to_dataset(), frame.dp.margin(name.split(","))
+        assert set(group.data_vars) == set(rows)
+        for column in rows:
+            values = rows[column].to_numpy(dtype=float, na_value=np.nan)
+            assert np.array_equal(group[column].values.ravel(), values, equal_nan=True)
+    assert stated_in(tree) == stated_in(frame)
+
+
+def test_sums_of_cells(visits):
+    """Each cell is one record, between bounds; frames of the cells give the same sums."""
+    kwh = (visits / 4).rename("kwh")
+    options = {"bounds": (0, 5), "rho": 0.1, "max_contributions": 3}
+    tree = kwh.dp.tree_sums(BY, **options, rng=rng(2))
+    cells = kwh.to_dataframe().reset_index()
+    frame = dpt.tree_sums(cells, BY, columns="kwh", domain="observed", privacy_unit=dpt.ROWS,
+                          **{**options, "max_contributions": None}, rng=rng(2))  # fmt: skip
+    assert set(tree["city,sex"].data_vars) == {"kwh", "kwh_std_error"}
+    ratio = (
+        tree["city,sex"]["kwh_std_error"].values.ravel() / frame.dp.margin(["city", "sex"])["kwh_std_error"]
+    )
+    assert np.allclose(ratio, np.sqrt(3) ** 2)
+    exact = np.clip(kwh, 0, 5).isel(time=[0, 1, 2, 4]).sum("time").transpose("city", "sex").sortby("sex")
+    error = (tree["city,sex"]["kwh"] - exact) / tree["city,sex"]["kwh_std_error"]
+    assert (np.abs(error) < 6).all()
+
+
+@pytest.mark.filterwarnings(PUBLIC)
+def test_two_axes_along_one_dimension(visits):
+    """Sizes of cities and cities: each cell has a key on both axes, and most combinations are empty."""
+    tree = visits.dp.tree_counts({"size": "size", "city": "city", "rest": ["sex", "time"]}, **EXACT)
+    expected = visits.sum(["sex", "time"]).to_series()
+    both = tree["size,city"]["count"]
+    for city, size in zip(visits["city"].values, visits["size"].values, strict=True):
+        assert (
+            both.sel(city=city, size=size) == expected[city] and both.sel(city=city).sum() == expected[city]
+        )
+
+
+@pytest.mark.filterwarnings(PUBLIC)
+def test_plans_of_public_lists(visits):
+    """Cells whose keys a plan lacks are left out; keys that the array lacks are empty."""
+    places = pd.DataFrame({"state": ["CA", "WA", "TX"], "city": ["Fresno", "Kent", "Dallas"]})
+    domain = dpt.cross(place=dpt.Domain.from_frame(places, by=["state", "city"]),
+                       sex=dpt.Domain.from_frame(["F", "M", "X"], by=["sex"]))  # fmt: skip
+    plan = dpt.plan(domain, **EXACT)
+    array = visits.sum("time")
+    tree = array.dp.release(plan)
+    found = tree["city,sex"]["count"]
+    assert found.sel(city="Dallas").sum() == 0 == found.sel(sex="X").sum()
+    for city, sex in itertools.product(["Fresno", "Kent"], "MF"):
+        assert found.sel(city=city, sex=sex) == array.sel(city=city, sex=sex)
+    assert tree["total"]["count"] == array.sel(city=["Fresno", "Kent"]).sum()
+    with pytest.raises(ArgumentError, match="no cell with a key"):
+        array.assign_coords(sex=["m", "f"]).dp.release(plan)
+
+
+def test_what_is_measured_are_the_exact_margins(visits, seen):
+    plan = visits.dp.plan(BY, epsilon=1.0)
+    visits.dp.release(plan)
+    exact = [each for each, _ in seen]
+    leaves = exact[-1].reshape(plan.tree.leaf_shape)
+    inside = (
+        visits.isel(time=[1, 2, 4, 0])
+        .groupby(xr.DataArray(["a", "b", "b", "c"], dims="time", name="m"))
+        .sum()
+    )
+    expected = inside.transpose("city", "m", "sex").sel(
+        city=["Fresno", "Oakland", "Albany", "Kent"], sex=["F", "M"]
+    )
+    assert leaves.tolist() == expected.values.tolist()
+
+
+def test_frames_of_many_rows_are_refused_and_arrays_are_not(visits, monkeypatch):
+    monkeypatch.setattr(crossed_frames, "MOST_ROWS", 50)
+    with pytest.raises(ArgumentError, match=r"(?s)50 are the most.*array\.dp\.tree_counts"):
+        records(visits).dp.tree_counts(BY, domain="observed", rho=1.0)
+    assert len(visits.dp.tree_counts(BY, rho=1.0).children) == len(MARGINS)
+
+
+@each(
+    "by, options, message",
+    [
+        (
+            {"place": "city"},
+            {},
+            r"has dimensions that no axis uses: \['sex', 'time'\].*array\.sum\(\['sex', 'time'\]\)",
+        ),
+        ({"place": "city", "rest": ["sex", "time"], "all": ["city"]}, {}, "has keys on two axes: 'city'"),
+        ({"place": "town", "rest": ["sex", "time"]}, {}, "neither dimensions nor coordinates"),
+        ({}, {}, "`by` has no axes"),
+        ({3: "city"}, {}, "`by` has names of axes that are not texts"),
+        (["city"], {"margins": [{"place": "city"}]}, "margins"),
+    ],
+)
+def test_wrong_axes(visits, by, options, message):
+    with pytest.raises(ArgumentError, match=f"(?s){message}"):
+        visits.dp.plan(by, rho=1.0, **options)
+
+
+def test_names_that_cannot_be_groups(visits):
+    commas = visits.rename(city="city, town")
+    with pytest.raises(ColumnsError, match="with commas"):
+        commas.dp.plan({"place": "city, town", "rest": ["sex", "time"]}, rho=1.0)
+    with pytest.raises(ColumnsError, match="names of variables of the result"):
+        visits.rename(source="std_error").dp.plan(BY, rho=1.0)
+
+
+def test_a_ledger_keeps_the_tree(visits, tmp_path):
+    ledger = dpt.Ledger.create(tmp_path / "budget.sqlite", account="visits", rho=1.0, privacy_unit=dpt.ROWS)
+    options = {"rho": 0.1, "ledger": ledger["visits"], "note": "all"}
+    tree = visits.dp.tree_counts(BY, **options)
+    with pytest.warns(dpt.DPTreeWarning, match="released before"):
+        again = visits.dp.tree_counts(BY, **options)
+    xr.testing.assert_identical(again, tree)
+    with pytest.raises(dpt.LedgerError, match="note"):  # a frame of the same plan
+        visits.dp.plan(BY, rho=0.1).release(records(visits), ledger=ledger["visits"], note="all")
