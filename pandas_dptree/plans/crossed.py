@@ -365,6 +365,14 @@ class CrossedPlan(Measurement):
     def _laid_out(self, columns: Mapping[Hashable, Levels], attrs: Mapping[str, Any]) -> pd.DataFrame:
         return crossed_frame(self.domain, columns, attrs)
 
+    def _kept(self, levels: Levels) -> Levels:
+        """Return the linear estimates in the rows of each margin that the table shows."""
+        shown = map(self.tree.level_of, self.tree.shown)
+        return [
+            np.broadcast_to(levels[level], self.tree.level_sizes[level])[self.tree.listed(level)]
+            for level in shown
+        ]
+
     # JSON
 
     def _fields(self) -> dict[str, Any]:

@@ -222,7 +222,7 @@ def linear_estimates(
     if not origin.keeps_linear:
         return {}
     return {
-        str(name): list(map(plan._in_column_units, unbiased(plan, each)))
+        str(name): list(map(plan._in_column_units, plan._kept(unbiased(plan, each))))
         for (name, plan), each in zip(plans.items(), values, strict=True)
         if not plan._estimator.unbiased
     }

@@ -258,6 +258,10 @@ class Measurement(TreePlan):
         """Return the released table with these columns: see `release_frame`."""
         return release_frame(self._labelled, columns, attrs)
 
+    def _kept(self, levels: Levels) -> Levels:
+        """Return what a ledger keeps of linear estimates beside the table."""
+        return levels
+
     @property
     def _unmeasured(self) -> list[str]:
         """Names of the levels whose estimates come from the levels below alone."""

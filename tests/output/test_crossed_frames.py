@@ -1,5 +1,6 @@
 """Released tables of crossed hierarchies: their layout, and margins as ``groupby`` gives them."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -198,3 +199,27 @@ def test_labels_that_are_not_released_leave_no_trace():
     crossed = cross(place=dpt.Domain.from_frame(keys, by=["state"]), sex=dpt.Tree.from_branching([2]))
     table = table_of(crossed, np.zeros(4, int))
     assert "secret" not in table["state"].cat.categories
+
+
+def test_a_ledger_keeps_released_tables(tmp_path):
+    """Also their linear estimates, in rows of the table: they add up over counties, but for short paths."""
+    ledger = dpt.Ledger.create(tmp_path / "l.sqlite", account="a", rho=9.0, privacy_unit=dpt.ROWS)
+    cells = leaf_cells()
+    by = {axis: list(keys) for axis, keys in KEYS.items()}
+    margins = [{"place": "county", "what": "kind"}, {"place": "state"}, {"age": "years"}]
+    counts = cells.loc[np.repeat(cells.index, 20)].dp.tree_counts(
+        by, domain=KEYS, rho=1.0, margins=margins, split="uniform", ledger=ledger["a"], note="1"
+    )
+    number = counts.attrs["dp"]["ledger"]["charge"]
+    assert how_altered(counts, ledger) is None and how_altered(counts[::2], ledger) == "selected"
+    pd.testing.assert_frame_equal(ledger.table(number), counts)
+    whole = ledger.table(number, linear=True)
+    pd.testing.assert_frame_equal(whole.drop(columns="linear"), counts)
+    assert how_altered(whole) is None and np.abs(whole["linear"] - whole["count"]).max() < 30
+    sums = whole.dp.margin(place="county", what="kind")["linear"].groupby("state").sum()
+    states = whole.dp.margin(place="state")["linear"]
+    assert np.allclose(sums, states.drop("DC")) and np.isclose(
+        states.sum(), whole.dp.margin(age="years")["linear"].sum()
+    )
+    with pytest.warns(dpt.DPTreeWarning, match="already a release"), contextlib.suppress(dpt.DPTreeError):
+        counts.dp.tree_counts(by, domain=KEYS, rho=1.0)

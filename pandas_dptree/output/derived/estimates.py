@@ -31,6 +31,7 @@ from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.mechanisms.additive import NOISES, AdditiveNoise
 from pandas_dptree.output.additive import stated_of
+from pandas_dptree.output.crossed_columns import axes_of, value_columns
 from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.output.table_digest import state_digest, stated_digest, table_digest
@@ -368,15 +369,21 @@ def _excess_noise(
 
 def with_linear(table: Any, linear: Mapping[str, Sequence[Any]]) -> Any:
     """Add the linear estimates of a table's counts and sums, level by level, unless it shows them already."""
-    if not isinstance(table, pd.DataFrame) or "level" not in table or not linear:
+    if not isinstance(table, pd.DataFrame) or not linear:
         return table
-    released = Released.of(table)
+    crossed = bool(axes_of(table))
+    if not crossed and "level" not in table:
+        return table
+    released = None if crossed else Released.of(table)
     nodes: list[IntArray] = []
     added = table.copy()
-    for column in released.columns:
+    for column in value_columns(table) if released is None else released.columns:
         name = f"{prefix_of(None if column == 'count' else column)}linear"
         if name not in table and str(column) in linear and quantity_of(table, column).shown != "mean":
             levels = linear[str(column)]
+            if released is None:
+                added[name] = np.concatenate(levels)
+                continue
             nodes = nodes or _tree_of(released, len(levels), "released")[1]
             added[name] = _by_row(released, nodes, levels)
     added.attrs = deepcopy(table.attrs)
