@@ -128,19 +128,12 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
             hint="make one for the variables with dataset.dp.plan(by, ...).",
         )
     names = names_of(dataset, list(plan.plans))
-    hierarchy = plan.hierarchy
-    if isinstance(hierarchy, CrossedDomain):
-        raise ArgumentError(
-            "plan",
-            "is for crossed hierarchies, and several variables are counted over one.",
-            hint="release each variable by itself: dataset[name].dp.tree_counts(by, ...).",
-        )
-    check_variables(dataset, names, hierarchy)
+    check_variables(dataset, names, plan.hierarchy)
     warn_if_released(dataset)
     variables = {
         name: of_array(each, dataset[name])
         for name, each in plan.plans.items()
-        if isinstance(each, AdditivePlan)
+        if isinstance(each, AdditivePlan | CrossedPlan)
     }
 
     def read(resources: Resources) -> Finish:
@@ -154,7 +147,7 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
             parts[name] = finish_variable(origin, done)
         together = _merged(plan, {name: part.table for name, part in parts.items()}, origin)
         quantities = {name: each.quantity for name, each in plan.plans.items()}
-        totals = totals_of(together["total"].to_dataset(), quantities)
+        totals = totals_of(next(iter(together.children.values())).to_dataset(), quantities)
         doubts = [doubt for part in parts.values() for doubt in part.doubts]
         linear = {str(name): each for name, part in parts.items() for each in part.linear.values()}
         return Outcome(together, totals, usual_causes(), doubts, linear)
@@ -164,15 +157,17 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
         read=read,
         effort=sum(each.effort for each in variables.values()),
         steps=[step for each in variables.values() for step in each.steps],
-        returns=partial(_is_of, {name: dataset[name] for name in plan.plans}, hierarchy),
+        returns=partial(_is_of, {name: dataset[name] for name in plan.plans}, plan.hierarchy),
     )
 
 
-def _is_of(arrays: Mapping[Hashable, xr.DataArray], domain: Domain, kept: object) -> bool:
+def _is_of(arrays: Mapping[Hashable, xr.DataArray], domain: Domain | CrossedDomain, kept: object) -> bool:
     """Whether a kept table is a tree with the other dimensions and coordinates of these arrays, by name."""
     if not isinstance(kept, xr.DataTree):
         return False
-    total = kept["total"].to_dataset()
+    total = next(iter(kept.children.values())).to_dataset()
+    if isinstance(domain, CrossedDomain):
+        return set(arrays) <= set(total)
     for name, array in arrays.items():
         dims = check_domain(array, domain)
         others = {dim: array.sizes[dim] for dim in array.dims if dim not in dims}

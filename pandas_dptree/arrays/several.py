@@ -8,9 +8,11 @@ from typing import Any, Unpack
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import dims_of
+from pandas_dptree.arrays.crossed import CrossedBy, dims_of_axes
 from pandas_dptree.arrays.releases import of_dataset
 from pandas_dptree.arrays.variables import check_variables, keys_of, names_of, per_variable, quantities_of
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.joint_search import plan_jointly, scale_of_sum
@@ -28,7 +30,7 @@ def __dir__() -> list[str]:
 @takes(*CELLS, *RUNNING)
 def tree_counts(
     dataset: xr.Dataset,
-    by: By,
+    by: By | CrossedBy,
     *,
     variables: Sequence[Hashable] | None = None,
     **options: Unpack[Options],
@@ -40,9 +42,10 @@ def tree_counts(
     dataset : xarray.Dataset
         Each variable holds counts, each of its records in exactly one cell, such as visits, admissions and
         deaths. One person may have records in every variable.
-    by : sequence of hashable
+    by : sequence of hashable, or mapping
         As for `pandas_dptree.arrays.tree_counts`, which raises the same errors: the same keys for all
-        variables. Each variable needs the dimensions of the keys, and may have others.
+        variables. Each variable needs the dimensions of the keys; unless hierarchies are crossed, it may have
+        others.
     variables : list of hashable, optional
         The variables to release; all by default.
     max_contributions : int, or mapping from variables to int, optional
@@ -95,7 +98,7 @@ def tree_counts(
 @takes(*CELLS, *RUNNING)
 def tree_sums(
     dataset: xr.Dataset,
-    by: By,
+    by: By | CrossedBy,
     *,
     bounds: Any,
     granularity: Any = None,
@@ -152,7 +155,7 @@ def tree_sums(
 @takes(*CELLS)
 def plan(
     dataset: xr.Dataset,
-    by: By,
+    by: By | CrossedBy,
     *,
     variables: Sequence[Hashable] | None = None,
     bounds: Any = None,
@@ -193,6 +196,9 @@ def plan(
     most = per_variable("max_contributions", options.pop("max_contributions", None), names)
     quantities = dict(zip(names, quantities_of(names, bounds, granularity), strict=True))
     scales = [scale_of_sum(each) for each in quantities.values()]
+    if isinstance(domain, CrossedDomain):
+        for name in names:
+            dims_of_axes(dataset[name], domain)
     forest = any(len(dims_of(dataset[name], domain.sources)) < dataset[name].ndim for name in names)
     return plan_jointly(domain, quantities, scales, contributions=most, in_forest=forest, **options)
 

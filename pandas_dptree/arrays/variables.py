@@ -11,7 +11,9 @@ import numpy as np
 import xarray as xr
 
 from pandas_dptree.arrays.coordinates import check_lengths, dims_of, domain_of
+from pandas_dptree.arrays.crossed import CrossedBy, crossed_domain_of
 from pandas_dptree.errors import ArgumentError, ColumnsError, did_you_mean, kind_of_object, listed, quote
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By, named
 from pandas_dptree.output.datatree import check_held, companions_of, is_hash
@@ -56,10 +58,13 @@ def names_of(dataset: xr.Dataset, variables: Sequence[Hashable] | None) -> list[
     return names
 
 
-def keys_of(dataset: xr.Dataset, by: By) -> Domain:
+def keys_of(dataset: xr.Dataset, by: By | CrossedBy) -> Domain | CrossedDomain:
     """Make the domain of a dataset from its coordinates."""
     check_lengths(dataset.sizes, argument="dataset")
-    names, derived = named(by)
+    axes = [named(levels) for levels in (by.values() if isinstance(by, Mapping) else [by])]
+    names, derived = (
+        (list(chain.from_iterable(each)) for each in zip(*axes, strict=True)) if axes else ([], [])
+    )
     made = {name for levels in derived for name in levels.names}
     sources = [
         *(name for name in names if name not in made),
@@ -71,7 +76,8 @@ def keys_of(dataset: xr.Dataset, by: By) -> Domain:
             "by", "names data variables, which are secret", columns=secret,
             hint=f"if they are public labels, make them coordinates: dataset.set_coords({listed(secret)}).",
         )  # fmt: skip
-    return domain_of(_empty(dataset, sources), by)
+    empty = _empty(dataset, sources)
+    return crossed_domain_of(empty, by) if isinstance(by, Mapping) else domain_of(empty, by)
 
 
 def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
@@ -87,7 +93,7 @@ def _empty(dataset: xr.Dataset, sources: Sequence[Hashable]) -> xr.DataArray:
     return xr.DataArray(np.zeros([*sizes.values()], np.int8), coords=coordinates, dims=[*sizes])
 
 
-def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Domain) -> None:
+def check_variables(dataset: xr.Dataset, names: Sequence[Hashable], domain: Domain | CrossedDomain) -> None:
     """Check by names, types and dimensions that all variables can be released together."""
     if any(map(is_hash, names)):
         raise ArgumentError(

@@ -71,9 +71,15 @@ def test_without_noise_margins_are_those_of_groupby(visits, chunks):
 @pytest.mark.parametrize(
     "options",
     [
-        {"rho": 0.1},
-        {"epsilon": 1.0, "consistency": "linear", "neighbors": "replace"},
-        {"epsilon": 1.0, "delta": 1e-6, "keep": ["measurements", "linear"], "consistency": "nonnegative"},
+        {"rho": 0.1, "split": "geometric"},
+        {"epsilon": 1.0, "consistency": "linear", "neighbors": "replace", "split": "uniform"},
+        {
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "keep": ["measurements", "linear"],
+            "consistency": "nonnegative",
+            "split": "uniform",
+        },
         {"rho": 0.1, "margins": [{"place": "city", "sex": "sex"}, {"when": "time_year"}]},
     ],
 )
@@ -155,6 +161,41 @@ def test_what_is_measured_are_the_exact_margins(visits, seen):
     assert leaves.tolist() == expected.values.tolist()
 
 
+@each("k", [1, 2])
+def test_sensitivity_against_every_neighbour(k, seen):
+    """Move up to k records in every way, also to a cell without a leaf, and see what is measured move."""
+    base = np.array([[7, 5, 6], [5, 8, 7]])
+
+    def array(counts):
+        return xr.DataArray(counts, dims=["slice", "place"], coords={"g": ("place", [0, 1, None])})
+
+    options = {"epsilon": 1.0, "max_contributions": k, "split": "uniform", "consistency": "none"}
+    plans = {
+        each: array(base).dp.plan({"g": "g", "slice": "slice"}, neighbors=each, **options)
+        for each in ("add_remove", "replace")
+    }
+
+    def margins(cells):
+        counts = base.copy()
+        for cell in filter(None, cells):
+            counts[cell] += 1
+        seen.clear()
+        array(counts).dp.release(plans["replace"])
+        return [exact for exact, _ in seen]
+
+    cells = [None, *np.ndindex(base.shape)]
+    measured = {rows: margins(rows) for rows in itertools.combinations_with_replacement(cells, k)}
+    none = {rows: measured[rows] for rows in [(None,) * k]}
+    assert none[(None,) * k][-1].tolist() == [7, 5, 5, 8]  # by g, then slice
+    for neighbors, others in (("add_remove", none), ("replace", measured)):
+        for place, stated in enumerate(plans[neighbors].sensitivity.levels):
+            pairs = itertools.product(measured.values(), others.values())
+            gaps = [here[place] - there[place] for here, there in pairs]
+            l1, l2 = max(np.abs(gap).sum() for gap in gaps), max((gap**2).sum() for gap in gaps)
+            assert l1 <= stated.l1 and l2 <= stated.l2_squared
+            assert neighbors == "replace" or (l1, l2) == (stated.l1, stated.l2_squared)
+
+
 def test_frames_of_many_rows_are_refused_and_arrays_are_not(visits, monkeypatch):
     monkeypatch.setattr(crossed_frames, "MOST_ROWS", 50)
     with pytest.raises(ArgumentError, match=r"(?s)50 are the most.*array\.dp\.tree_counts"):
@@ -199,3 +240,26 @@ def test_a_ledger_keeps_the_tree(visits, tmp_path):
     xr.testing.assert_identical(again, tree)
     with pytest.raises(dpt.LedgerError, match="note"):  # a frame of the same plan
         visits.dp.plan(BY, rho=0.1).release(records(visits), ledger=ledger["visits"], note="all")
+
+
+def test_a_dataset_shares_one_loss(visits):
+    """Each variable is as if it were released alone with its part."""
+    data = xr.Dataset({"visits": visits, "cost": visits / 2}).sum("time")
+    by = {"place": ["state", "city"], "sex": "sex"}
+    options = {"bounds": {"visits": None, "cost": (0, 30)}, "split": "uniform"}
+    plan = data.dp.plan(by, rho=0.5, **options)
+    tree = data.dp.tree_sums(by, rho=0.5, **options, rng=rng(4))
+    assert set(tree.dp.margin(place="city")) == {"visits", "visits_std_error", "cost", "cost_std_error"}
+    source = rng(4)
+    for name, each_plan in plan.plans.items():
+        alone = data[name].dp.release(each_plan, rng=source)
+        for group in alone.children:
+            column = "count" if name == "visits" else name
+            assert (tree[group][name] == alone[group][column]).all()
+    assert {*plan.plans} == {"visits", "cost"} and plan.rho == 0.5
+    with pytest.raises(ArgumentError, match=r"no axis uses: \['sex'\]"):
+        data.dp.plan({"place": ["city"]}, rho=1.0)
+    with pytest.raises(ColumnsError, match="lack some of the dimensions"):
+        data.assign(deaths=data["visits"].sum("sex")).dp.plan(by, rho=1.0)
+    with pytest.raises(ColumnsError, match="data variables, which are secret"):
+        data.dp.plan({"place": "city", "cost": "cost"}, rho=1.0)
