@@ -5,6 +5,7 @@ Everything here is a function of noisy numbers and of the shape: post-processing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,6 +63,22 @@ class CrossedSquares:
                 variance = table.reshape(-1)
             found.append(variance)
         return found
+
+    def mean_variance(self, margin: Margin) -> float:
+        """Return the mean variance of the cells of a margin that a table can show, without listing them."""
+        listed = [axis.listed(level) for axis, level in zip(self.product.axes, margin, strict=True)]
+        kept = [levels[level] for levels, level in zip(self.kept, margin, strict=True)]
+        chosen = [shown[flags] for shown, flags in zip(listed, kept, strict=True)]
+        n_cells = math.prod(int(np.count_nonzero(shown)) for shown in listed)
+        total = sum(
+            factor
+            * math.prod(
+                float(np.broadcast_to(levels[level], flags.shape)[flags].sum())
+                for levels, level, flags in zip(of_axes, margin, chosen, strict=True)
+            )
+            for factor, of_axes in self.solver.terms
+        )
+        return max(total, 0.0) / n_cells if n_cells else math.nan
 
     def estimate(self, measurements: Measurements) -> list[FloatArray | None]:
         """Return the estimates of the cells of each margin, None where there are none."""

@@ -46,6 +46,9 @@ from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = ["ProductSquares", "factors_of"]
 
+OfAxes = Sequence[Sequence[FloatArray]]
+"""Level values of each axis."""
+
 _TOLERANCE = 1e-7
 """How far, relatively, the variance of a margin may be from the product."""
 
@@ -141,21 +144,29 @@ class ProductSquares:
         root = float(np.prod([factor[0][0] for factor in self._with_total]))
         return self.extra / (1 + self.extra * root)
 
-    def variance(self, margin: Margin) -> FloatArray:
-        """Return the variance of the estimates of the cells of a margin, folded where all agree."""
+    @cached_property
+    def terms(self) -> list[tuple[float, OfAxes]]:
+        """The terms of the variances of all cells: a factor, and values of each axis to be multiplied."""
         final = [each.final for each in self.of_axes]
-        variance = self.product.outer(final, margin)
+        terms: list[tuple[float, OfAxes]] = [(1.0, final)]
         if self.known is not None and self._conditioned is not None:
             place, _ = self.known
-            projected = [[square**2 / root[0][0] for square in root] for root in self._with_root]
+            projected: list[Sequence[FloatArray]] = [
+                [square**2 / root[0][0] for square in root] for root in self._with_root
+            ]
             projected[place] = [
                 np.maximum(own - left, 0.0)
                 for own, left in zip(final[place], self._conditioned.final, strict=True)
             ]
-            variance = variance - self.product.outer(projected, margin)
+            terms.append((-1.0, projected))
         if self.extra:
-            variance = variance - self._gain * self.product.outer(self._with_total, margin) ** 2
-        return np.maximum(variance, 0.0)
+            terms.append((-self._gain, [[each**2 for each in levels] for levels in self._with_total]))
+        return terms
+
+    def variance(self, margin: Margin) -> FloatArray:
+        """Return the variance of the estimates of the cells of a margin, folded where all agree."""
+        terms = (factor * self.product.outer(of_axes, margin) for factor, of_axes in self.terms)
+        return np.maximum(reduce(np.add, terms), 0.0)
 
     def leaves(self, measurements: Measurements) -> FloatArray:
         """Return the estimates of the leaf cells, in the shape of the axes."""

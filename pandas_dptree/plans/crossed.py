@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -204,6 +205,23 @@ class CrossedPlan(Measurement):
         own = self._squares.variances if self._estimator.combines_levels else self._measured_variances
         return own if self.count is None else self._beside_count(own, self.count._error_variances, 2)
 
+    @cached_property
+    def _mean_variances(self) -> Sequence[FloatArray]:
+        """The mean variance over the cells of each margin that the table shows, in squared units."""
+        shown = [margin in self.tree.shown for margin in self.tree.margins]
+        own = [
+            np.array([self._squares.mean_variance(margin) if here else math.nan])
+            for margin, here in zip(self.tree.margins, shown, strict=True)
+        ]
+        return own if self.count is None else self._beside_count(own, self.count._mean_variances, 2)
+
+    @cached_property
+    def std_errors(self) -> FloatArray:
+        """Expected standard error of each margin, in the column's unit: root mean square over its cells."""
+        if not self._estimator.combines_levels:
+            return super().std_errors
+        return self._in_column_units(np.sqrt(np.concatenate(self._mean_variances)))
+
     def _least_squares(self, noisy: Measurements, excess: Measurements | None = None) -> Levels:
         return _filled(self._squares.estimate(noisy))
 
@@ -377,6 +395,10 @@ class CrossedPlan(Measurement):
 
     def _fields(self) -> dict[str, Any]:
         return {
+            "axes": {
+                name: [serialize.name("by", key) for key in axis.by]
+                for name, axis in self.domain.axes.items()
+            },
             "margins": None if self.domain.wanted is None else [*map(list, self.tree.shown)],
             "consistency": self.consistency,
             **{f"keep_{name}": name in self.keep for name in KEPT},

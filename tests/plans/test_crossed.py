@@ -111,7 +111,9 @@ def test_all_margins_agree_and_are_whole_and_not_negative():
 
 
 @pytest.mark.parametrize("n_releases", [12, pytest.param(400, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("options", [{}, {"margins": SOME}, {"neighbors": "replace"}, {"mechanism": "laplace"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"margins": SOME}, {"neighbors": "replace"}, {"mechanism": "laplace"}]
+)
 def test_releases_are_as_accurate_as_the_plan_promises(options, n_releases):
     plan = plan_of(**{"rho": 0.1, "consistency": "linear", **options})
     rng = np.random.default_rng(0)
