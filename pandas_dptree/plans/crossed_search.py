@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any, Unpack, cast
 
 import numpy as np
+import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, check_choice, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.estimation.estimators import Consistency
@@ -185,11 +186,14 @@ def crossed_known(domain: CrossedDomain, known: Any, quantity: Quantity = COUNT)
             hint="leave out `known`.",
         )
     stated: dict[str, dict[Hashable, Any]] = {name: {} for name in domain.axes}
+    if isinstance(known, pd.DataFrame):
+        return _known_of_frame(domain, known)
     if known is not None and not isinstance(known, Mapping):
         raise ArgumentError(
             "known",
             f"must map levels of one axis to counts, not be {kind_of_object(known)}.",
-            hint='for example known={"state": populations}, indexed as groupby(["state"]) would be.',
+            hint='for example known={"state": populations}, indexed as groupby(["state"]) would be; or a '
+            "frame with the keys of one axis and a column count.",
         )
     owner = {level: name for name, axis in domain.axes.items() for level in axis.by}
     unknown = [level for level in known or {} if level not in owner and level != "total"]
@@ -202,9 +206,28 @@ def crossed_known(domain: CrossedDomain, known: Any, quantity: Quantity = COUNT)
     named = [owner[level] for level in known or {} if level in owner]
     for level, counts in (known or {}).items():
         stated[owner.get(level, named[0] if named else next(iter(stated)))][level] = counts
+    return _of_axes(domain, {name: given or None for name, given in stated.items()})
+
+
+def _known_of_frame(domain: CrossedDomain, known: pd.DataFrame) -> CrossedKnown:
+    """Read public counts from a frame that has the keys of one axis."""
+    named = [name for name, axis in domain.axes.items() if axis.by[0] in known.columns]
+    if len(named) != 1 or "at_least" in known.columns:
+        raise ArgumentError(
+            "known",
+            "must have the keys of one axis, from the coarsest, and a column count."
+            if len(named) != 1
+            else "has lower bounds, which crossed hierarchies do not take.",
+            hint=f"the axes are {listed(domain.axes)}; other counts cannot be kept exactly.",
+        )
+    return _of_axes(domain, {name: known if name in named else None for name in domain.axes})
+
+
+def _of_axes(domain: CrossedDomain, stated: Mapping[str, Any]) -> CrossedKnown:
+    """Read what is known of each axis, down to the levels that are needed."""
     axes = []
     for (name, axis), tree in zip(domain.axes.items(), domain.tree.axes, strict=True):
-        full = Known.read(axis, stated[name] or None)
+        full = Known.read(axis, stated[name])
         down = slice(tree.depth + 1)
         axes.append(Known(full.exact[down], full.least[down]))
     return CrossedKnown(domain.tree, tuple(axes))

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, did_you_mean, quote
+from pandas_dptree.hierarchy.crossed_domain import cross
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.calendar import calendar
 from pandas_dptree.hierarchy.levels.combine import derived_domain
@@ -24,7 +25,7 @@ from pandas_dptree.programmes.placeholders import Placeholder
 from pandas_dptree.programmes.problems import Section
 from pandas_dptree.programmes.programme import Hierarchy
 
-__all__ = ["Levels", "levels_of", "nested"]
+__all__ = ["Levels", "crossed", "levels_of", "nested"]
 
 _DERIVED: Final[Mapping[str, Callable[..., Any]]] = {
     "calendar": calendar,
@@ -249,6 +250,28 @@ def nested(parts: Sequence[Levels], n: int, *, implicit: bool) -> Hierarchy:
         places = Domain.from_frame(places, by=plain, structural_zeros=zeros[0])
     domain = derived_domain(levels, places) if levels else None
     return Hierarchy(name=name, by=by, domain=domain, private_keys=private, labels=labels)
+
+
+def crossed(axes: Mapping[str, Sequence[Levels]]) -> Hierarchy:
+    """Cross hierarchies, each of which may nest several."""
+    parts = {
+        axis: nested(levels, sum(len(each.names) for each in levels), implicit=False)
+        for axis, levels in axes.items()
+    }
+    private = [axis for axis, part in parts.items() if part.private_keys]
+    if private:
+        raise ArgumentError(
+            "by",
+            f"crosses private keys, on {', '.join(private)}: cells are combinations of public keys.",
+            hint="nest the hierarchies in a list, the one with private keys last.",
+        )
+    return Hierarchy(
+        name="_".join(axes),
+        by={axis: part.by for axis, part in parts.items()},
+        domain=cross({axis: part.domain for axis, part in parts.items()}),
+        private_keys=(),
+        labels={level: shown for part in parts.values() for level, shown in part.labels.items()},
+    )
 
 
 def _cut_off(places: pd.DataFrame, by: list[str], zeros: str | None) -> pd.DataFrame:

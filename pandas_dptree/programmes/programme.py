@@ -8,6 +8,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
@@ -100,9 +101,9 @@ class Hierarchy:
     Attributes
     ----------
     name : str
-    by : list, or prefixes
-        Names of columns and derived levels, as the verbs take them.
-    domain : Domain, PrefixTree or None
+    by : list, prefixes, or mapping
+        Names of columns and derived levels, as the verbs take them; those of each axis of crossed ones.
+    domain : Domain, CrossedDomain, PrefixTree or None
         The public leaves of the levels above `private_keys`; None if all keys are private.
     private_keys : tuple of str
     labels : mapping of str to mapping
@@ -110,8 +111,8 @@ class Hierarchy:
     """
 
     name: str
-    by: By | PrefixTree
-    domain: Domain | PrefixTree | None
+    by: By | PrefixTree | Mapping[str, Any]
+    domain: Domain | CrossedDomain | PrefixTree | None
     private_keys: tuple[str, ...]
     labels: Mapping[str, Mapping[Hashable, str]]
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pandas_dptree.errors import ArgumentError, DPTreeWarning, did_you_mean, quote
 from pandas_dptree.hierarchy.areas import combine
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.files.public_tables import read_known
@@ -29,7 +30,7 @@ from pandas_dptree.plans.options import (
 )
 from pandas_dptree.privacy.loss import PrivacyLoss, float_within
 from pandas_dptree.privacy.unit import ROWS
-from pandas_dptree.programmes.hierarchies import Levels, nested
+from pandas_dptree.programmes.hierarchies import Levels, crossed, nested
 from pandas_dptree.programmes.measured import check_max_nodes, counts_units, values_of
 from pandas_dptree.programmes.problems import Problem, Problems, Section
 from pandas_dptree.programmes.programme import Hierarchy, Table
@@ -92,7 +93,7 @@ class Sketch:
         keys: list[Any] = []
         if self.hierarchy is not None:
             domain = self.hierarchy.domain
-            if isinstance(domain, Domain):
+            if isinstance(domain, Domain | CrossedDomain):
                 keys = [*domain.sources]
             elif domain is not None:
                 keys = [domain.column]
@@ -119,16 +120,14 @@ def sketch_of(
         section.add(None, "lacks source.", f"choose one of {', '.join(sources)}.")
     if verb is None:  # which keys it takes is not known
         return None
-    if isinstance(section.entries.get("by"), dict):
-        names = ", ".join(map(str, section.entries["by"].values()))
-        section.add(
-            "by",
-            f"crosses the hierarchies {names}, which no verb of this version does: errors of cross tables "
-            "need plans for products of trees.",
-            "by = [...] nests the hierarchies, from the coarsest; or make a table of each.",
-        )
+    crosses = isinstance(section.entries.get("by"), dict)
+    if crosses and verb in ("units", "distribution"):
+        hint = "by = [...] nests the hierarchies, from the coarsest; or make a table of each."
+        section.add("by", f'crosses several hierarchies, and verb = "{verb}" takes one.', hint)
         return None
-    hierarchy = _hierarchy(section, levels, needed=verb != "distribution")
+    hierarchy = (
+        _crossed(section, levels) if crosses else _hierarchy(section, levels, needed=verb != "distribution")
+    )
     values = values_of(section, verb)
     check_max_nodes(section, verb, values)
     options = section.rest(_OPTIONS[verb])
@@ -136,7 +135,9 @@ def sketch_of(
     aliases = {alias: full for part in parts for alias, full in _aliases(levels.get(part))}
     for key in _BY_LEVEL:
         if isinstance(options.get(key), dict):
-            options[key] = {aliases.get(level, level): value for level, value in options[key].items()}
+            options[key] = _in_full(options[key], aliases)
+    if isinstance(options.get("margins"), list):
+        options["margins"] = [_in_full(margin, aliases) for margin in options["margins"]]
     own = {key: key for key in ("known", "target", "mechanism")} | {"paths": "target"}
     with section.problems.catching(section.path, own):
         _read_options(options, [] if hierarchy is None else list(map(str, _names(hierarchy))), folder)
@@ -150,18 +151,61 @@ def sketch_of(
     )  # fmt: skip
 
 
+def _in_full(given: Any, aliases: Mapping[str, str]) -> Any:
+    """Replace short names of levels, which may be keys or values of tables, or entries of lists."""
+    if isinstance(given, dict):
+        return {aliases.get(key, key): _in_full(value, aliases) for key, value in given.items()}
+    if isinstance(given, list):
+        return tuple(_in_full(each, aliases) for each in given)
+    return aliases.get(given, given) if isinstance(given, str) else given
+
+
 def _aliases(levels: Levels | None) -> Sequence[tuple[str, str]]:
     return [] if levels is None else list(levels.aliases.items())
 
 
 def _names(hierarchy: Hierarchy) -> Sequence[Any]:
-    public = hierarchy.domain.by if isinstance(hierarchy.domain, Domain) else ()
+    public = hierarchy.domain.by if isinstance(hierarchy.domain, Domain | CrossedDomain) else ()
     return [*public, *hierarchy.private_keys]
 
 
 def _parts(section: Section) -> tuple[str, ...]:
     given = section.entries.get("by") or ()
+    if isinstance(given, dict):
+        each = (axis if isinstance(axis, list) else [axis] for axis in given.values())
+        return tuple(name for names in each for name in names if isinstance(name, str))
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _crossed(section: Section, levels: Mapping[str, Levels | None]) -> Hierarchy | None:
+    """Return the hierarchies of a table, crossed; None if they are wrong."""
+    given = section.take("by", "a table")
+    if "down_to" in section.entries:
+        section.take("down_to", "a text")
+        section.add(
+            "down_to",
+            "has no meaning for crossed hierarchies.",
+            "leave it out, and list margins: what they do not need is not measured.",
+        )
+        return None
+    axes: dict[str, list[Levels | None]] = {}
+    for axis, stated in given.items():
+        names = [stated] if isinstance(stated, str) else stated
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+            section.add("by", f"{quote(axis)} names no hierarchy.", 'for example by = { place = "place" }.')
+            return None
+        for name in names:
+            if name not in levels:
+                hint = f"{did_you_mean([name], levels)}the hierarchies are {', '.join(levels)}."
+                section.add("by", f"{quote(name)} is no hierarchy.", hint)
+                return None
+        axes[axis] = [levels[name] for name in names]
+    found = {axis: [part for part in parts if part is not None] for axis, parts in axes.items()}
+    if found != axes:  # one of them is wrong itself
+        return None
+    with section.problems.catching(section.path, {"by": "by", "axes": "by"}):
+        return crossed(found)
+    return None
 
 
 def _hierarchy(section: Section, levels: Mapping[str, Levels | None], *, needed: bool) -> Hierarchy | None:

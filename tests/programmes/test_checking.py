@@ -79,10 +79,53 @@ def test_the_weblogs_are_right(folder):
     assert hours == (1, 1, 7, 7 * 24)
 
 
-def test_crossed_hierarchies_are_refused_by_name(folder):
-    found = problems(folder, CENSUS, None)
-    [(line, _, fact, hint)] = [each for each in found if each[1] == "tables.persons.by"]
-    assert line == 30 and fact.startswith("crosses the hierarchies place, age, sex") and "nests" in hint
+def census(folder, **changes):
+    """Write what the census reads, and return its programme without a page."""
+    places = pd.DataFrame(
+        [("CA", "Kern", "1"), ("CA", "Kern", "2"), ("WA", "King", "3")], columns=["state", "county", "tract"]
+    )
+    places.assign(uninhabited=[False, True, False]).to_parquet(folder / "places.parquet")
+    pd.DataFrame({"state": ["CA", "WA"], "name": ["California", "Washington"]}).to_csv(
+        folder / "state_names.csv", index=False
+    )
+    pd.DataFrame({"state": ["CA", "WA"], "count": [40, 25]}).to_csv(folder / "state_totals.csv", index=False)
+    people = places.loc[[0, 2]].assign(person=[1, 2], age=[3, 70], sex=["F", "M"])
+    people.to_csv(folder / "persons.csv", index=False)
+    text = CENSUS[: CENSUS.index("[page]")].replace("confidence = 0.90", "").replace(', "html"]', "]")
+    text = text.replace('database = "census.duckdb"\ntable = "persons"', 'files = "persons.csv"')
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return text
+
+
+def test_the_census_crosses_its_hierarchies(folder):
+    checked = check(folder, census(folder), None)
+    plan = checked.tables["persons"].plan
+    assert plan.margins == (
+        {"place": "state", "age": "age_year", "sex": "sex"},
+        {"place": "county", "age": "age_band", "sex": "sex"},
+        {"place": "tract"},
+    )
+    assert checked.hierarchies["persons"].labels["state"]["CA"] == "California"
+    assert plan.known.least[plan.level_names.index("state")].tolist() == [40, 25]
+    assert checked.tables["persons"].hierarchy == ("place", "age", "sex")
+
+
+@pytest.mark.parametrize(
+    "old, new, fact",
+    [
+        ('sex = "sex" }          #', 'sex = "gender" }  #', "'gender' is no hierarchy"),
+        ('sex = "sex" }          #', "sex = 3 }  #", "'sex' names no hierarchy"),
+        ("consistency =", 'down_to = "county"\nconsistency =', "has no meaning for crossed"),
+        ('{ place = "tract" }', '{ place = "town" }', "no level 'town'"),
+        ('verb = "counts"', 'verb = "units"\nmax_nodes = 2', "crosses several"),
+    ],
+)
+def test_mistakes_in_crossed_hierarchies(folder, old, new, fact):
+    found = problems(folder, census(folder, **{old: new}), None)
+    assert any(fact in each[2] for each in found), found
+    assert all(each[0] is not None and each[3] for each in found)
 
 
 def test_all_at_once(folder):
