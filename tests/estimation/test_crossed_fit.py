@@ -1,0 +1,131 @@
+"""Whole, non-negative tables of crossed hierarchies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pandas_dptree.estimation.crossed_fit import fit_crossed, flattest_leaves
+from pandas_dptree.estimation.least_squares import least_squares, propagate
+from pandas_dptree.estimation.nonnegative import nonnegative_totals
+from pandas_dptree.hierarchy.product_tree import ProductTree
+from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_cases import each
+from tests.helpers_crossed_fit import SHAPES, known_on, membership, noisy_margins
+from tests.helpers_random import each_seed, words
+from tests.strategies import fewer, trees
+
+
+def products(name):
+    return ProductTree(SHAPES[name])
+
+
+def variances_of(rng, product, *, as_product=True):
+    if not as_product:
+        return rng.uniform(0.5, 5, len(product.margins))
+    of_axes = [[rng.uniform(0.5, 3, 1) for _ in range(axis.depth + 1)] for axis in product.axes]
+    return np.array([product.outer(of_axes, margin)[0] for margin in product.margins])
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@each("as_product, extra", [(True, 0.0), (True, 2.0), (False, 0.0)])
+def test_without_negative_estimates_it_is_least_squares(name, as_product, extra):
+    rng = np.random.default_rng(1)
+    product = products(name)
+    variances = variances_of(rng, product, as_product=as_product)
+    variances[0] = 1 / (1 / variances[0] + extra)
+    estimates = noisy_margins(rng, product, rng.integers(60, 90, product.n_leaves), variances)
+    table = fit_crossed(product, estimates, variances)
+    assert table.dtype == np.float64
+    np.testing.assert_allclose(table, estimates[-1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@each_seed(3, 30)
+def test_tables_are_whole_and_nonnegative_and_near_their_estimates(name, seed):
+    rng = np.random.default_rng(seed)
+    product = products(name)
+    variances = variances_of(rng, product, as_product=seed % 2 == 0)
+    estimates = noisy_margins(rng, product, rng.poisson(0.5, product.n_leaves), variances)
+    table = fit_crossed(product, estimates, variances, words(seed))
+    assert table.dtype == np.int64 and table.shape == (product.n_leaves,)
+    assert (table >= 0).all()
+    assert table.sum() == max(0, np.rint(estimates[0][0]))
+    again = fit_crossed(product, estimates, variances, words(seed))
+    np.testing.assert_array_equal(table, again)
+
+
+@given(axes=st.lists(trees(max_depth=3, max_leaves=5), min_size=1, max_size=3), seed=st.integers(0, 2**32))
+@fewer(2)
+def test_any_estimates_make_a_table(axes, seed):
+    rng = np.random.default_rng(seed)
+    product = ProductTree(tuple(axes))
+    variances = 10.0 ** rng.uniform(-3, 3, len(product.margins))
+    leaves = rng.normal(0, 10.0 ** rng.integers(0, 19), product.n_leaves)
+    estimates = list(product.roll_up(leaves))
+    for draw in (None, words(seed)):
+        table = fit_crossed(product, estimates, variances, draw)
+        assert (table >= 0).all()
+        np.testing.assert_allclose(table.sum(), np.clip(estimates[0][0], 0, 2.0**61), rtol=1e-9, atol=1)
+
+
+def test_negative_numbers_alone_make_an_empty_table():
+    product = products("three")
+    estimates = list(product.roll_up(np.full(product.n_leaves, -3.0)))
+    assert not fit_crossed(product, estimates, np.ones(len(product.margins)), words()).any()
+
+
+def test_one_axis_is_a_single_hierarchy():
+    rng = np.random.default_rng(5)
+    tree = Tree((np.array([3]), np.array([2, 4, 1])))
+    measured = [rng.normal(2, 3, size) for size in tree.level_sizes]
+    variances = propagate(tree, [1.0, 2.0, 0.5])
+    estimates = least_squares(tree, measured, variances)
+    table = fit_crossed(ProductTree((tree,)), estimates, np.array([1.0, 2.0, 0.5]))
+    np.testing.assert_allclose(table, nonnegative_totals(tree, measured, variances)[-1], atol=1e-9)
+
+
+@pytest.mark.parametrize("draw", [None, words()])
+@each_seed(6, 60)
+def test_known_totals_and_empty_slices_are_kept(draw, seed):
+    rng = np.random.default_rng(seed)
+    product = products("three")
+    leaves = rng.poisson(0.7, product.leaf_shape)
+    leaves[:, :, 1] = 0
+    exact = product.sum_margins(leaves, product.margins)
+    place = seed % 3
+    levels = [exact[tuple(level * (at == place) for at in range(3))] for level in range(3 - (place == 1))]
+    kept = [np.where(rng.random(values.size) < 0.5, values.reshape(-1), np.nan) for values in levels]
+    known = known_on(product, exact=(place, kept), empty=[(2, 1)])
+    variances = np.full(len(product.margins), 4.0)
+    estimates = noisy_margins(rng, product, leaves.reshape(-1), variances)
+    table = fit_crossed(product, estimates, variances, draw, known=known)
+    assert (table >= 0).all() and not table.reshape(product.leaf_shape)[:, :, 1].any()
+    for level, margin in enumerate(product.roll_up(table)):
+        fixed = np.broadcast_to(known.exact[level], margin.shape)
+        np.testing.assert_allclose(
+            margin[fixed], np.broadcast_to(known.least[level], margin.shape)[fixed], atol=1e-9
+        )
+
+
+@each("listed", [{(1, 0, 0), (0, 0, 2)}, {(2, 1, 0), (0, 1, 2)}, {(2, 0, 1), (1, 1, 0), (0, 1, 1)}])
+def test_leaf_cells_that_cannot_be_estimated_are_as_flat_as_the_margins_allow(listed):
+    rng = np.random.default_rng(0)
+    product = products("three")
+    variances = np.array([1.0 if margin in listed else np.inf for margin in product.margins])
+    estimates = noisy_margins(rng, product, rng.poisson(3, product.n_leaves), variances)
+    leaves = flattest_leaves(product, estimates).reshape(-1)
+    matrices = membership(product)
+    rows = np.concatenate([m for m, each in zip(matrices, estimates, strict=True) if each is not None])
+    values = np.concatenate([each for each in estimates if each is not None])
+    np.testing.assert_allclose(leaves, np.linalg.lstsq(rows, values, rcond=None)[0], atol=1e-9)
+    table = fit_crossed(product, estimates, variances, words())
+    assert table.dtype == np.int64 and (table >= 0).all() and table.sum() == np.rint(estimates[0][0])
+
+
+def test_equal_cells_are_rounded_up_equally_often():
+    product = ProductTree((Tree.from_branching([2]), Tree.from_branching([3])))
+    estimates = list(product.roll_up(np.full(6, 0.5)))
+    draw, n = words(1), 150
+    tables = np.array([fit_crossed(product, estimates, np.ones(4), draw) for _ in range(n)])
+    np.testing.assert_allclose(tables.mean(axis=0), 0.5, atol=4.5 * 0.5 / np.sqrt(n))
