@@ -118,13 +118,30 @@ def test_sums_of_cells(visits):
 @pytest.mark.filterwarnings(PUBLIC)
 def test_two_axes_along_one_dimension(visits):
     """Sizes of cities and cities: each cell has a key on both axes, and most combinations are empty."""
-    tree = visits.dp.tree_counts({"size": "size", "city": "city", "rest": ["sex", "time"]}, **EXACT)
+    tree = visits.dp.tree_counts({"size": "size", "city": "city", "rest": ["time", "sex"]}, **EXACT)
     expected = visits.sum(["sex", "time"]).to_series()
     both = tree["size,city"]["count"]
     for city, size in zip(visits["city"].values, visits["size"].values, strict=True):
-        assert (
-            both.sel(city=city, size=size) == expected[city] and both.sel(city=city).sum() == expected[city]
-        )
+        assert both.sel(city=city, size=size) == both.sel(city=city).sum() == expected[city]
+    rest = tree["city,sex"]["count"]  # the axis of two dimensions, in another order than theirs
+    for time, sex in itertools.product(visits["time"].values[:2], "MF"):
+        found = rest.isel(sex=(rest["time"] == time) & (rest["sex"] == sex)).squeeze("sex")
+        assert found.sel(city="Kent") == visits.sel(time=time, sex=sex, city="Kent")
+
+
+@pytest.mark.filterwarnings(PUBLIC)
+def test_a_map_crossed_with_another_axis():
+    """A quadtree keeps both of its dimensions, with the centres of squares; coordinates keep attributes."""
+    cells = np.random.default_rng(1).poisson(5, (3, 4, 4))
+    array = xr.DataArray(cells, dims=["t", "y", "x"], coords={"y": np.arange(4) + 0.5, "t": [1, 2, 3]})
+    array["y"].attrs["units"] = "km"
+    tree = array.dp.tree_counts({"where": dpt.quadtree("y", "x", depth=2), "t": "t"}, **EXACT)
+    finest, coarse = tree["quad_2,t"].to_dataset(), tree["quad_1,t"].to_dataset()
+    assert finest["count"].dims == ("y", "x", "t")
+    assert (finest["count"].transpose("t", "y", "x").values == cells).all()
+    sums = finest["count"].values.reshape(2, 2, 2, 2, 3).sum(axis=(1, 3))
+    assert coarse["count"].values.tolist() == sums.tolist()
+    assert coarse["y"].values.tolist() == [1, 3] and coarse["y"].attrs == {"units": "km"}
 
 
 @pytest.mark.filterwarnings(PUBLIC)
@@ -141,6 +158,8 @@ def test_plans_of_public_lists(visits):
     for city, sex in itertools.product(["Fresno", "Kent"], "MF"):
         assert found.sel(city=city, sex=sex) == array.sel(city=city, sex=sex)
     assert tree["total"]["count"] == array.sel(city=["Fresno", "Kent"]).sum()
+    with pytest.raises(ArgumentError, match="must have a domain and no privacy unit"):
+        array.dp.release(dpt.plan(domain, rho=1.0, privacy_unit="person", max_contributions=1))
     with pytest.raises(ArgumentError, match="no cell with a key"):
         array.assign_coords(sex=["m", "f"]).dp.release(plan)
 
@@ -240,6 +259,9 @@ def test_a_ledger_keeps_the_tree(visits, tmp_path):
     xr.testing.assert_identical(again, tree)
     with pytest.raises(dpt.LedgerError, match="note"):  # a frame of the same plan
         visits.dp.plan(BY, rho=0.1).release(records(visits), ledger=ledger["visits"], note="all")
+    visits.dp.plan(BY, rho=0.1).release(records(visits), ledger=ledger["visits"], note="frame")
+    with pytest.raises(dpt.LedgerError, match="note"):
+        visits.dp.tree_counts(BY, **{**options, "note": "frame"})
 
 
 def test_a_dataset_shares_one_loss(visits):
