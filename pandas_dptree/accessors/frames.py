@@ -10,6 +10,7 @@ import pandas as pd
 
 from pandas_dptree.accessors.methods import method
 from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.output import files
 from pandas_dptree.output.crossed_columns import axes_of
@@ -38,7 +39,7 @@ _OF_RELEASED_TABLES: Final = (
     "top",
 )  # fmt: skip
 
-_OF_CROSSED_TABLES: Final = ("margin", "to_file")
+_OF_CROSSED_TABLES: Final = ("domain", "margin", "to_file")
 
 
 class DataFrameAccessor:
@@ -131,7 +132,7 @@ class DataFrameAccessor:
         """
         return select_margin(self._data, levels, **of_axes)
 
-    def domain(self) -> Domain:
+    def domain(self) -> Domain | CrossedDomain:
         """Return the keys of a released table as a public domain.
 
         It serves for sums, means and quantiles of the same records, for next month's table, or for a join.
@@ -143,7 +144,8 @@ class DataFrameAccessor:
             With the levels of the table, down to the deepest that shows a key. Its leaves are the nodes that
             the table shows no node below; one above the deepest level is the leaf of a shorter path, to which
             records belong whose keys are missing below it. Remainders (rows with a missing key, or with
-            ``other``) are no keys. Its `Domain.source` is ``"released"``.
+            ``other``) are no keys. Its `Domain.source` is ``"released"``. Of a table of crossed hierarchies
+            a CrossedDomain, with the axes of which it shows a key.
 
         Raises
         ------

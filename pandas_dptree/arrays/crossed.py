@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
 
 import xarray as xr
 
@@ -15,18 +14,10 @@ from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.cells import sum_cells
 from pandas_dptree.output.crossed_datatree import check_crossed_groups, crossed_tree
-from pandas_dptree.output.empty_tables import totals_of, usual_causes
-from pandas_dptree.output.progress import Done
+from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.plans.crossed import CrossedPlan
-from pandas_dptree.plans.doubts import doubts_of
-from pandas_dptree.plans.execute import (
-    columns_of,
-    exact_leaves,
-    finishing_steps,
-    linear_estimates,
-    measured,
-)
-from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.plans.execute import Levels, exact_leaves, prepared_with
+from pandas_dptree.plans.running import Origin, Release, Resources
 
 __all__ = ["CrossedBy", "cells_of", "crossed_domain_of", "dims_of_axes", "of_crossed"]
 
@@ -67,18 +58,12 @@ def of_crossed(plan: CrossedPlan, array: xr.DataArray) -> Release:
     """Prepare the release of an array, whose names and types have been checked; no cells are read."""
     name, cells = plan.quantity.name, cells_of(array, plan.domain)
 
-    def read(resources: Resources) -> Finish:
+    def exact(resources: Resources) -> Sequence[IntArray]:
         sums = sum_cells(array, array.dims, cells, plan.tree.n_leaves, plan.quantity)
-        return partial(finish, exact_leaves(plan, [plan.quantity], sums, resources))
+        return exact_leaves(plan, [plan.quantity], sums, resources)
 
-    def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
-        (values,) = measured([plan], leaves, origin.source, done)
-        done()
-        columns = columns_of(name, plan, values)
-        doubts = doubts_of({name: (plan, values)}, plan.domain)
-        linear = linear_estimates({name: plan}, [values], origin)
-        del values  # measurements that the table does not show
-        tree = crossed_tree(
+    def lay_out(columns: Mapping[Hashable, Levels], origin: Origin) -> xr.DataTree:
+        return crossed_tree(
             plan.domain,
             columns,
             kept_coordinates(array, []),
@@ -86,13 +71,8 @@ def of_crossed(plan: CrossedPlan, array: xr.DataArray) -> Release:
             {key: each.attrs for key, each in array.coords.items()},
             [centres_of(array, axis) for axis in plan.domain.axes.values()],
         )
-        coarsest = next(iter(tree.children.values())).to_dataset()
-        return Outcome(tree, totals_of(coarsest, {name: plan.quantity}), usual_causes(), doubts, linear)
 
-    return Release(
-        plan=plan,
-        read=read,
-        effort=plan.tree.n_leaves,
-        steps=finishing_steps({name: plan}),
-        returns=lambda kept: isinstance(kept, xr.DataTree) and name in next(iter(kept.children.values())),
-    )
+    def returns(kept: object) -> bool:
+        return isinstance(kept, xr.DataTree) and name in next(iter(kept.children.values()))
+
+    return prepared_with(plan, exact, lay_out, usual_causes(), returns=returns)

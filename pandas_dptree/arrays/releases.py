@@ -146,8 +146,7 @@ def of_dataset(plan: JointPlan, dataset: xr.Dataset) -> Release:
                 done()
             parts[name] = finish_variable(origin, done)
         together = _merged(plan, {name: part.table for name, part in parts.items()}, origin)
-        quantities = {name: each.quantity for name, each in plan.plans.items()}
-        totals = totals_of(next(iter(together.children.values())).to_dataset(), quantities)
+        totals = {name: total for name, part in parts.items() for total in part.totals.values()}
         doubts = [doubt for part in parts.values() for doubt in part.doubts]
         linear = {str(name): each for name, part in parts.items() for each in part.linear.values()}
         return Outcome(together, totals, usual_causes(), doubts, linear)

@@ -5,7 +5,7 @@ Everything secret is in the result of `exact_leaves`, and in `measured` before t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -51,13 +51,13 @@ __all__ = [
     "measurement_columns",
     "opened_leaves",
     "prepared",
+    "prepared_with",
     "unbiased",
 ]
 
 
 def prepared(plan: Measurement, data: Any) -> Release:
     """Prepare the release of records by a plan: see `AdditivePlan`."""
-    name = plan.quantity.name
     if plan.count is not None:
         raise ArgumentError(
             "plan",
@@ -67,8 +67,29 @@ def prepared(plan: Measurement, data: Any) -> Release:
     if plan.quantity.column is not None:
         check_names(plan._key_columns, [plan.quantity.column], argument="column")
 
+    return prepared_with(
+        plan,
+        lambda resources: exact_leaves(plan, [plan.quantity], data, resources),
+        lambda columns, origin: plan._laid_out(columns, plan._attrs(origin)),
+        usual_causes() if isinstance(data, np.ndarray) else causes_of([plan]),
+    )
+
+
+def prepared_with(
+    plan: Measurement,
+    exact: Callable[[Resources], Sequence[IntArray]],
+    lay_out: Callable[[Mapping[Hashable, Levels], Origin], Any],
+    causes: str,
+    **details: Any,
+) -> Release:
+    """Prepare a release of what `exact` reads, into what `lay_out` makes of the columns.
+
+    `causes` are those of a nearly empty table, and `details` further ones of the `Release`.
+    """
+    name = plan.quantity.name
+
     def read(resources: Resources) -> Finish:
-        return partial(finish, exact_leaves(plan, [plan.quantity], data, resources))
+        return partial(finish, exact(resources))
 
     def finish(leaves: Sequence[IntArray], origin: Origin, done: Done) -> Outcome:
         (values,) = measured([plan], leaves, origin.source, done)
@@ -79,11 +100,10 @@ def prepared(plan: Measurement, data: Any) -> Release:
         total, error = plan._total(values)
         totals = totals_of({name: total, f"{column_prefix(name)}std_error": error}, {name: plan.quantity})
         del values  # measurements that the table does not show
-        table = plan._laid_out(columns, plan._attrs(origin))
-        causes = usual_causes() if isinstance(data, np.ndarray) else causes_of([plan])
-        return Outcome(table, totals, causes, doubts, linear)
+        return Outcome(lay_out(columns, origin), totals, causes, doubts, linear)
 
-    return Release(plan=plan, read=read, effort=plan._shape.n_leaves, steps=finishing_steps({name: plan}))
+    steps = finishing_steps({name: plan})
+    return Release(plan=plan, read=read, effort=plan._shape.n_leaves, steps=steps, **details)
 
 
 def causes_of(plans: Sequence[Measurement]) -> str:

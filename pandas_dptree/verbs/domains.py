@@ -29,6 +29,8 @@ from pandas_dptree.hierarchy.private_keys import PrivateNames, split_by
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.frames import check_columns
 from pandas_dptree.ingest.observed_keys import key_frame
+from pandas_dptree.output.crossed_columns import axes_of
+from pandas_dptree.output.crossed_tables import CrossedTable
 from pandas_dptree.output.released import Released
 
 __all__ = ["CrossedBy", "domain_of", "hierarchy_of", "keys_of", "released_domain"]
@@ -228,9 +230,9 @@ def _naming(axis: str) -> Iterator[None]:
         raise
 
 
-def released_domain(released: pd.DataFrame) -> Domain:
+def released_domain(released: pd.DataFrame) -> Domain | CrossedDomain:
     """Return the keys of a released table as a public domain: see `DataFrameAccessor.domain`."""
-    table = Released.of(released)
+    table = CrossedTable.of(released) if axes_of(released) else Released.of(released)
     if all(table.shown(column).error is None for column in table.columns):
         raise ArgumentError(  # it could be exact counts in the same form
             "released",
@@ -238,6 +240,14 @@ def released_domain(released: pd.DataFrame) -> Domain:
             hint="keep the column `std_error` or `error_bound`; pass keys that are public for another reason "
             "to dpt.Domain.from_frame(places, by=[...]).",
         )
+    if isinstance(table, Released):
+        return _keys_shown(table)
+    axes = {name: axis for name, axis in table.axes.items() if axis.depth.any()}
+    return CrossedDomain({name: _keys_shown(axis) for name, axis in (axes or table.axes).items()})
+
+
+def _keys_shown(table: Released) -> Domain:
+    """Return the keys of a table as a domain."""
     lengths = _path_lengths(table)
     if not lengths.any():
         raise DomainError(
@@ -248,7 +258,8 @@ def released_domain(released: pd.DataFrame) -> Domain:
     leaves = _ends(table, lengths)
     keys = table.keys[: lengths.max()]
     columns = [
-        _take(released[key], np.where(lengths[leaves] > place, leaves, -1)) for place, key in enumerate(keys)
+        _take(table.table[key], np.where(lengths[leaves] > place, leaves, -1))
+        for place, key in enumerate(keys)
     ]
     names = pd.Index(keys, dtype=object, tupleize_cols=False)  # a key may be named by a tuple
     places = pd.DataFrame(dict(enumerate(columns))).set_axis(names, axis="columns")

@@ -155,7 +155,7 @@ def test_one_hierarchy_has_levels_and_crossed_ones_have_margins():
     with pytest.raises(dpt.ColumnsError, match=r"(?s)lacks the columns of levels: 'county'"):
         table.drop(columns="county").dp.margin(place="county")
     for refused in (
-        lambda: table.dp.level("state"), lambda: table.dp.domain(), lambda: table.dp.plot.levels(),
+        lambda: table.dp.level("state"), lambda: table.dp.plot.levels(),
         lambda: table.dp.top(3), lambda: table.dp.proportions(), lambda: table.dp.reliability(),
         lambda: table.dp.change_from(table), lambda: table.dp.combine({"West": ["CA", "WA"]}),
         lambda: table.dp.to_html(), lambda: table.dp.plot.heatmap(),
@@ -164,7 +164,7 @@ def test_one_hierarchy_has_levels_and_crossed_ones_have_margins():
             dpt.ArgumentError, match=r"(?s)table of crossed hierarchies.*\.dp\.margin\({'place'"
         ):
             refused()
-    assert {*dir(table.dp)} == {*dir(table.head(1).dp)} == {"margin", "to_file"}
+    assert {*dir(table.dp)} == {*dir(table.head(1).dp)} == {"domain", "margin", "to_file"}
     assert "margin" not in dir(counts.dp) and "margin" not in dir(pd.DataFrame({"sea_level": [1]}).dp)
 
 

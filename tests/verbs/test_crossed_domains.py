@@ -8,6 +8,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.verbs.domains import crossed_domain_of, hierarchy_of
 from tests.helpers_cases import each
+from tests.helpers_crossed_tables import domain, whole
 
 PLACES = pd.DataFrame({"state": ["CA", "CA", "WA"], "county": ["Kern", "Napa", "King"]})
 DAYS = dpt.calendar("date", ["year", "month"], start="2024-11-01", end="2025-01-31")
@@ -160,3 +161,19 @@ def test_records_read_once_cannot_be_observed():
     reader = pyarrow.table({"a": [1], "b": [2]}).to_reader()
     with pytest.raises(ArgumentError, match=r"Axis 'a': .* read only once"):
         crossed_domain_of(reader, {"a": "a", "b": "b"}, "observed")
+
+
+def test_a_released_table_has_a_crossed_domain():
+    """That of its release, whole or shuffled; of filtered rows, the axes and keys that they show."""
+    table = whole()
+    for rows in (table, table.sample(frac=1, random_state=1)):
+        assert rows.dp.domain().fingerprint == domain().fingerprint
+        assert rows.dp.domain().source == "released"
+    counties = table[table["place_level"] == "county"].dp.domain().axes["place"]
+    assert counties.keys(2).values.tolist() == [["CA", "Kern"], ["CA", "Marin"], ["WA", "Kern"]]
+    some = table.loc[(table["when_level"] == "total") & (table["what_level"] != "size_level")].dp.domain()
+    assert some.keys == {"place": ("state", "county"), "what": ("kind",), "age": ("years",)}
+    with pytest.raises(ArgumentError, match="lacks the errors"):
+        table.drop(columns="std_error").dp.domain()
+    with pytest.raises(dpt.DomainError, match="shows no key"):
+        table.head(1).dp.domain()
