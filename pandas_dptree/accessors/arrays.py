@@ -10,7 +10,7 @@ import xarray as xr
 from pandas_dptree import arrays
 from pandas_dptree.accessors.methods import method
 from pandas_dptree.arrays import several
-from pandas_dptree.output.crossed_datatree import select_level_of, select_margin_of
+from pandas_dptree.output.crossed_datatree import select_level_of, select_margin_of, views_of
 from pandas_dptree.plans.additive import AdditivePlan
 from pandas_dptree.plans.crossed import CrossedPlan
 from pandas_dptree.plans.joint import JointPlan
@@ -59,6 +59,10 @@ class DataTreeAccessor:
 
     def __init__(self, tree: xr.DataTree) -> None:
         self._data = tree
+
+    def __dir__(self) -> list[str]:
+        """List what a released tree has, for completion: margins or levels."""
+        return views_of(self._data)
 
     def level(self, name: Hashable) -> xr.Dataset:
         """Select one level of a released tree: that of ``"total"`` or of a key, as in ``tree["county"]``.

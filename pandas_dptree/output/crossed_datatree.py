@@ -21,7 +21,7 @@ from pandas_dptree.hierarchy.margin_names import CROSS, Keys, example, margin_na
 from pandas_dptree.hierarchy.product_tree import Margin
 from pandas_dptree.output.datatree import Attributes, Centres, Layout, check_groups, layout_of, unmasked
 
-__all__ = ["check_crossed_groups", "crossed_tree", "select_level_of", "select_margin_of"]
+__all__ = ["check_crossed_groups", "crossed_tree", "select_level_of", "select_margin_of", "views_of"]
 
 
 def check_crossed_groups(domain: CrossedDomain) -> None:
@@ -105,6 +105,14 @@ def select_level_of(released: xr.DataTree, name: Hashable) -> xr.Dataset:
     return _dataset(released, name, "name")
 
 
+def views_of(released: xr.DataTree) -> list[str]:
+    """List by what parts of a tree can be selected; none if it is not a released one."""
+    try:
+        return ["level"] if _axes_of(released) is None else ["margin"]
+    except ArgumentError:
+        return []
+
+
 def _dataset(released: xr.DataTree, group: Hashable, argument: str) -> xr.Dataset:
     """Return the dataset of a group."""
     if not is_name(group) or group not in released.children:
@@ -118,8 +126,11 @@ def _dataset(released: xr.DataTree, group: Hashable, argument: str) -> xr.Datase
 
 def _axes_of(released: xr.DataTree) -> Keys | None:
     """Return the keys of each axis, as the tree states them; None if it was released for one hierarchy."""
-    stated = released.attrs.get("dp")
-    if not isinstance(stated, str) or not isinstance(provenance := json.loads(stated), dict):
+    try:
+        provenance = json.loads(released.attrs.get("dp", ""))
+    except (TypeError, ValueError):
+        provenance = None
+    if not isinstance(provenance, dict):
         raise ArgumentError(
             "released",
             'is not a released tree: it lacks attrs["dp"].',

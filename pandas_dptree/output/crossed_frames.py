@@ -68,13 +68,20 @@ def crossed_frame(
         )
     for place, own in enumerate(domain.axes.values()):
         for key, name in enumerate(own.by):
-            columns[name] = key_column(take_labels(own.labels[key], _codes(domain, place, key, rows)))
+            labels = own.labels[key] if key < tree.axes[place].depth else _without(own.labels[key])
+            columns[name] = key_column(take_labels(labels, _codes(domain, place, key, rows)))
     flags = [tree.listed(level) for level in shown]
     for name, margins in values.items():
         columns[name] = stack([np.asanyarray(margins[level]) for level in shown], flags)
     frame = pd.DataFrame(columns, copy=False)
     frame.attrs.update(attrs)
     return frame
+
+
+def _without(labels: pd.Index) -> pd.Index:
+    """Return no labels, of the same type: those below all margins are not released."""
+    none = labels[:0]
+    return none.remove_unused_categories() if isinstance(none, pd.CategoricalIndex) else none
 
 
 def _codes(domain: CrossedDomain, place: int, key: int, rows: Sequence[int]) -> IntArray:

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -195,10 +196,15 @@ def test_frames_with_too_many_rows_are_refused(monkeypatch):
 
 
 def test_labels_that_are_not_released_leave_no_trace():
+    """Neither unused categories of a public list, nor the keys of levels below all margins."""
     keys = pd.DataFrame({"state": pd.Categorical(["CA", "WA"], ["CA", "secret", "WA"])})
-    crossed = cross(place=dpt.Domain.from_frame(keys, by=["state"]), sex=dpt.Tree.from_branching([2]))
+    keys["county"] = keys["state"].cat.rename_categories({"CA": "Kern", "WA": "King"})
+    crossed = cross(place=dpt.Domain.from_frame(keys, by=["state", "county"]), what=domain().axes["what"])
+    crossed = crossed.with_margins(["state", "kind"])
     table = table_of(crossed, np.zeros(4, int))
-    assert "secret" not in table["state"].cat.categories
+    assert "secret" not in table["state"].cat.categories and not len(table["county"].cat.categories)
+    assert table["size_level"].isna().all() and table["size_level"].dtype == "Int64"
+    assert not any(label in pickle.dumps(table) for label in (b"secret", b"Kern", b"King"))
 
 
 def test_a_ledger_keeps_released_tables(tmp_path):
