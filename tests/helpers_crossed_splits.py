@@ -16,8 +16,10 @@ from tests.helpers_planning import random_tree
 from tests.reference import membership
 
 SMALL = PrivacyLoss(rho=1e-4)
-ONE_PATH = Tree((np.array([2]), np.array([1, 2])), np.array([1, 2, 2]))
+RAGGED = Tree((np.array([2]), np.array([1, 2])), np.array([1, 2, 2]))
 """A tree of three leaves, one of which is a short path."""
+WIDER = Tree((np.array([2]), np.array([1, 3])))
+DEEPER = Tree((np.array([2]), np.array([1, 2]), np.array([1, 3, 1])))
 
 
 def uniform_product(*branchings, shown=None):

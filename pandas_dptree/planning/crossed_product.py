@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 import numpy as np
 
 from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import AdditiveNoise
+from pandas_dptree.planning.crossed_alternating import improved_splits
 from pandas_dptree.planning.crossed_budget import Budget
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.planning.known_counts import Flags
@@ -33,7 +35,7 @@ from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
 
-__all__ = ["factors", "outer", "product_shares", "product_variances"]
+__all__ = ["axis_moments", "factors", "nearest_product", "outer", "product_shares", "product_variances"]
 
 _SMALL = {1: PrivacyLoss(rho=1e-4), 2: PrivacyLoss(epsilon=1e-3)}
 """Losses, by the power of a budget, for which noise is so large that its steps do not matter."""
@@ -51,11 +53,9 @@ def outer(of_axes: Sequence[FloatArray]) -> FloatArray:
 
 def factors(product: ProductTree, numbers: FloatArray) -> list[FloatArray] | None:
     """Return numbers of the levels of each axis of which those of the margins are the product, if any."""
-    table = numbers.reshape(product.lattice_shape)
-    axes = range(table.ndim)
-    sums = [table.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
-    parts = [each / table.sum() for each in sums]
-    same = np.abs(outer(parts) - numbers / table.sum()).max() <= _SAME * numbers.max() / table.sum()
+    total = numbers.sum()
+    parts = [sums / total for sums in _marginal(product, numbers)]
+    same = np.abs(outer(parts) - numbers / total).max() <= _SAME * numbers.max() / total
     return parts if same else None
 
 
@@ -64,21 +64,27 @@ def product_shares(
     budget: Budget,
     *,
     split: Split | Sequence[FloatArray],
-    of_axes: Sequence[FloatArray],
     weights: FloatArray,
     objective: Objective,
     zeros: Sequence[Flags | None],
 ) -> FloatArray:
-    """Return the share of each margin, with variances that are a product, for weights that are a product.
+    """Return the share of each margin, of sum 1, with noise variances that are a product over the axes.
 
-    The weights of the margins, and the `of_axes` whose product they are, are those of `cost_weights`. `zeros`
-    has the structural zeros of each axis. If a unit can move the margins in several patterns, each pattern is
-    the price once, and the best of the splits is taken.
+    The weights of the margins are those of `cost_weights`. If they are no product, the axes are improved in
+    turn. `zeros` has the structural zeros of each axis. If a unit can move the margins in several patterns,
+    each pattern is the price once, and the best of the splits is taken.
     """
     found = []
     for prices in _prices(product, budget):
-        axes = zip(product.axes, prices, of_axes, zeros, _splits(product, split), strict=True)
-        variances = outer([_axis_variances(budget, *each, objective) for each in axes])
+        shares = _axis_shares(
+            product, budget.noise, budget.power, prices, tuple(weights.tolist()), objective,
+            split if isinstance(split, str) else tuple(tuple(own.tolist()) for own in split),
+            tuple(None if flags is None else tuple(level.tobytes() for level in flags) for flags in zeros),
+        )  # fmt: skip
+        with np.errstate(divide="ignore"):
+            variances = outer(
+                [(np.array(own) / each) ** budget.power for own, each in zip(prices, shares, strict=True)]
+            )
         if split != "optimal":
             variances[0] *= min(1.0, budget.alone[0] / budget.alone[-1]) ** budget.power
         found.append(budget.shares_of(variances, free_total=split == "optimal"))
@@ -92,33 +98,53 @@ def product_shares(
     return min(found, key=cost)
 
 
-def _splits(product: ProductTree, split: Split | Sequence[FloatArray]) -> Sequence[Split | FloatArray]:
-    return [split] * len(product.axes) if isinstance(split, str) else split
-
-
-def _axis_variances(
-    budget: Budget,
-    axis: Tree,
-    prices: tuple[int, ...],
-    weights: FloatArray,
-    zeros: Flags | None,
-    split: Split | FloatArray,
+@lru_cache(maxsize=32)  # the same for any loss, and for the other noise variances of a search
+def _axis_shares(
+    product: ProductTree,
+    noise: AdditiveNoise,
+    power: int,
+    prices: Prices,
+    weights: tuple[float, ...],
     objective: Objective,
-) -> FloatArray:
-    """Return the noise variances of the levels of an axis, up to a common factor, for large noise."""
-    moves = TreeSensitivity((tuple(Sensitivity(l1=price, l2_squared=price) for price in prices),))
-    shares = level_shares(
-        axis,
-        noise=budget.noise,
-        loss=_SMALL[budget.power],
-        sensitivity=moves,
-        split=split,
-        level_weights=weights,
-        objective="worst" if objective == "worst" else "levels",
-        known=zeros,
+    split: Split | tuple[tuple[float, ...], ...],
+    flags: tuple[tuple[bytes, ...] | None, ...],
+) -> list[FloatArray]:
+    """Return the shares of the levels of each axis at some prices, for noise so large that it is continuous.
+
+    The `flags` are the bytes of those of structural zeros.
+    """
+    loss, worst = _SMALL[power], objective == "worst"
+    zeros = [None if own is None else [np.frombuffer(each, dtype=bool) for each in own] for own in flags]
+    of_margins = np.array(weights)
+    of_axes = factors(product, of_margins)
+    splits = [split] * len(product.axes) if isinstance(split, str) else list(map(np.array, split))
+    moves = [_moves(own) for own in prices]
+    shares = [
+        level_shares(
+            axis, noise=noise, loss=loss, sensitivity=own, split=of_axis, level_weights=its_weights,
+            objective="worst" if worst else "levels", known=empty,
+        )
+        for axis, own, of_axis, its_weights, empty in zip(
+            product.axes, moves, splits, of_axes or _marginal(product, of_margins), zeros, strict=True
+        )
+    ]  # fmt: skip
+    if split != "optimal" or of_axes is not None:
+        return shares
+    return improved_splits(
+        product, shares, noise=noise, loss=loss, moves=moves, weights=of_margins, worst=worst, zeros=zeros
     )
-    with np.errstate(divide="ignore"):
-        return np.asarray((np.array(prices) / shares) ** budget.power)
+
+
+def _marginal(product: ProductTree, weights: FloatArray) -> list[FloatArray]:
+    """Sum the weights of margins over the other axes."""
+    table = weights.reshape(product.lattice_shape)
+    axes = range(table.ndim)
+    return [table.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+
+
+def _moves(prices: tuple[int, ...]) -> TreeSensitivity:
+    """Return the sensitivity of the levels of an axis that has these prices."""
+    return TreeSensitivity((tuple(Sensitivity(l1=price, l2_squared=price) for price in prices),))
 
 
 def _prices(product: ProductTree, budget: Budget) -> list[Prices]:
@@ -158,7 +184,7 @@ def product_variances(
     The grand total may have any extra precision. The mean is over the cells that a table would show.
     """
     lines = [variances[line] / variances[-1] for line in _lines(product)]
-    moments = [_moments(axis, *each) for axis, *each in zip(product.axes, lines, zeros, strict=True)]
+    moments = [axis_moments(axis, *each) for axis, *each in zip(product.axes, lines, zeros, strict=True)]
     means = outer([mean for mean, _ in moments]) * variances[-1]
     extra = 1 / variances[0] - 1 / (variances[-1] * math.prod(float(line[0]) for line in lines))
     if extra * means[0] > _SAME:
@@ -168,7 +194,12 @@ def product_variances(
     return np.asarray(means)
 
 
-def _moments(axis: Tree, variances: FloatArray, zeros: Flags | None) -> tuple[FloatArray, FloatArray]:
+def nearest_product(product: ProductTree, variances: FloatArray) -> FloatArray:
+    """Return the product that noise variances are where all axes but one are at their leaves."""
+    return np.asarray(outer([variances[line] / variances[-1] for line in _lines(product)]) * variances[-1])
+
+
+def axis_moments(axis: Tree, variances: FloatArray, zeros: Flags | None) -> tuple[FloatArray, FloatArray]:
     """Return the mean variance of each level, and the mean squared covariance with the root.
 
     Going down, an estimate is a part of its parent's and of what is independent of the parent: its covariance

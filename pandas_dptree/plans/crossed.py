@@ -29,6 +29,7 @@ from pandas_dptree.output.crossed_frames import check_rows, crossed_frame
 from pandas_dptree.output.pictures.plan_errors import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.planning.capacities import crossed_sensitivity_on
+from pandas_dptree.planning.crossed_bound import crossed_gap
 from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.crossed_compare import compare_crossed
@@ -198,7 +199,8 @@ class CrossedPlan(Measurement):
 
     @property
     def _variances(self) -> Any:
-        return self._squares
+        """Least squares, if margins are combined."""
+        return self._squares if self._estimator.combines_levels else None
 
     @cached_property
     def _error_variances(self) -> Sequence[FloatArray]:
@@ -249,7 +251,7 @@ class CrossedPlan(Measurement):
     def _gap_and_reason(self) -> tuple[float | None, str]:
         if self.count is not None:
             return None, "Gap: unknown, as the errors of the sums have those of a count in them."
-        return None, ""
+        return crossed_gap(self)
 
     # Description
 
