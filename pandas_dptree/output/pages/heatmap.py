@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from pandas_dptree.output.html import Markup, element
+from pandas_dptree.output.pages.cross import cross, is_crossed
 from pandas_dptree.output.pages.setting import Section, Setting, note, scrolled
 from pandas_dptree.output.pages.views import View
 from pandas_dptree.output.pictures.grid import grid_of
@@ -18,8 +20,12 @@ _KEPT = 20
 """The lines up to which a heat map is not broken over printed pages."""
 
 
-def heatmap(page: Setting, tables: Sequence[str], *, column: Hashable | None = None) -> list[Section]:
-    """Show the two finest levels of tables as heat maps, one section for each."""
+def heatmap(
+    page: Setting, tables: Sequence[str], *, column: Hashable | None = None, margin: Any = None
+) -> list[Section]:
+    """Show the two finest levels of tables as heat maps, or a margin of crossed ones; a section for each."""
+    if margin is not None or any(is_crossed(page.tables[name]) for name in tables):
+        return cross(page, tables, margin=margin, column=column, shaded=True)
     return [_section(page, name, page.view(name, column)) for name in tables]
 
 

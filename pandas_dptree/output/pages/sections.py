@@ -22,6 +22,7 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.output.pages.changes import changes
+from pandas_dptree.output.pages.cross import cross, is_crossed
 from pandas_dptree.output.pages.distributions import distributions, is_distribution
 from pandas_dptree.output.pages.heatmap import heatmap
 from pandas_dptree.output.pages.icicle import fits_an_icicle, icicle
@@ -38,6 +39,7 @@ __all__ = ["SECTIONS", "default_kinds", "make_sections"]
 SECTIONS: Final[dict[str, Callable[..., list[Section]]]] = {
     "levels": levels,
     "icicle": icicle,
+    "cross": cross,
     "heatmap": heatmap,
     "proportions": proportions,
     "change": changes,
@@ -51,6 +53,7 @@ SECTIONS: Final[dict[str, Callable[..., list[Section]]]] = {
 
 _OWN_KINDS: Final[tuple[tuple[Callable[[object], bool], str], ...]] = (
     (is_distribution, "distribution"),
+    (is_crossed, "cross"),
     (is_quantiles, "quantiles"),
     (shows_large_nodes_only, "private_keys"),
 )

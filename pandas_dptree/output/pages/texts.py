@@ -127,6 +127,9 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "icicle.smaller": "{n} smaller",
     "icicle.all": "all {n}",
     # Heat maps.
+    "cross.heading": "{table} by {axes}",
+    "cross.caption": "{name} by {rows}, with a column for each {columns}",
+    "cross.caption.rows": "{name} by {rows}",
     "heatmap.heading": "{table} by {above} and {below}",
     "heatmap.caption": "{name}: a line for each {above}, a column for each {below}",
     "heatmap.told": "The stronger the colour, the larger the number, by its square root.",

@@ -20,9 +20,9 @@ from pandas_dptree.output.pages.labels import Labels
 from pandas_dptree.output.pages.numbers import FloatArray, Format, decimals, exact_decimals
 from pandas_dptree.output.pages.texts import Texts
 from pandas_dptree.output.protection import aggregates_of
-from pandas_dptree.output.released import Released, Shown, share_of
+from pandas_dptree.output.released import Quantities, Released, Shown, share_of
 
-__all__ = ["Column", "View", "shows_large_nodes_only"]
+__all__ = ["Column", "View", "columns_of", "shows_large_nodes_only"]
 
 
 def shows_large_nodes_only(table: object) -> bool:
@@ -168,36 +168,7 @@ class View:
     ) -> View:
         """Read a table, and those of its `columns` that a page shows, by default all."""
         released = Released.of(_bounded(table))
-        chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
-        values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
-        if not chosen or len({*chosen}) < len(chosen):
-            raise ArgumentError(
-                "columns",
-                f"must name columns, each once, not {quote(columns)}.",
-                hint=f"choose from {listed(released.columns)}.",
-            )
-        if columns is None:  # what a mean was taken of comes last in a table, and first on a page
-            values.sort(key=lambda value: value.name != "count")
-        kinds: dict[str, Any] = {**aggregates_of(provenance)} if provenance else {}
-        kinds.setdefault("count", "count")
-        format_ = Format(texts)
-        share = share_of(provenance)
-        made = []
-        for place, value in enumerate(values):
-            kind, adds_up = _kind_of_error(value), kinds.get(str(value.name)) in ("count", "sum", "units")
-            column = Column(
-                labels.name(value.name),
-                texts.fill(f"head.error.{kind}", share=share).strip(),
-                texts.fill(f"fact.errors.{kind}", share=share).strip(),
-                value,
-                *_ends(value),
-                lengths=adds_up,
-                classes=classes if not place and adds_up and value.error_name == "standard error" else {},
-                blank=blank,
-                shows_ends=kind == "ends",
-                format=format_,
-            )
-            made.append(column)
+        made = columns_of(released, provenance, labels, texts, columns, classes, blank)
         return cls(name, released, provenance, made, labels)
 
     @property
@@ -230,6 +201,49 @@ class View:
         depth = int(self.released.depth[row])
         level = self.released.keys[depth - 1] if depth else ROOT
         return self.labels.key(level, self.released.name(row)) if depth else self.labels.name(ROOT)
+
+
+def columns_of(
+    released: Quantities,
+    provenance: Mapping[str, Any],
+    labels: Labels,
+    texts: Texts,
+    columns: Hashable | list[Hashable] | None = None,
+    classes: Mapping[str, float] = CLASSES["statcan"],
+    blank: Collection[str] = (),
+) -> list[Column]:
+    """Read those of the `columns` of a table that a page shows, by default all."""
+    chosen = columns if isinstance(columns, list) else released.columns if columns is None else [columns]
+    values = [released.shown(column, argument="columns", of=chosen) for column in chosen]
+    if not chosen or len({*chosen}) < len(chosen):
+        raise ArgumentError(
+            "columns",
+            f"must name columns, each once, not {quote(columns)}.",
+            hint=f"choose from {listed(released.columns)}.",
+        )
+    if columns is None:  # what a mean was taken of comes last in a table, and first on a page
+        values.sort(key=lambda value: value.name != "count")
+    kinds: dict[str, Any] = {**aggregates_of(provenance)} if provenance else {}
+    kinds.setdefault("count", "count")
+    format_ = Format(texts)
+    share = share_of(provenance)
+    made = []
+    for place, value in enumerate(values):
+        kind, adds_up = _kind_of_error(value), kinds.get(str(value.name)) in ("count", "sum", "units")
+        column = Column(
+            labels.name(value.name),
+            texts.fill(f"head.error.{kind}", share=share).strip(),
+            texts.fill(f"fact.errors.{kind}", share=share).strip(),
+            value,
+            *_ends(value),
+            lengths=adds_up,
+            classes=classes if not place and adds_up and value.error_name == "standard error" else {},
+            blank=blank,
+            shows_ends=kind == "ends",
+            format=format_,
+        )
+        made.append(column)
+    return made
 
 
 def _kind_of_error(value: Shown) -> str:

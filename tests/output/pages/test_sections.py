@@ -17,7 +17,7 @@ REFUSED = {
     "proportions": {},
     "combine": {"areas": {"west": [("Aldmark",), ("Corrow",)]}},
 }
-OF_OTHER_TABLES = {"private_keys", "distribution", "quantiles"}
+OF_OTHER_TABLES = {"cross", "private_keys", "distribution", "quantiles"}
 SUMS, DISTINCT = "the error of a sum is not the sum", "Numbers of distinct person do not add up: whoever"
 
 
