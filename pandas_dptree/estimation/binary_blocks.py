@@ -103,22 +103,20 @@ def split_columns(
     """
     size = len(variances)
     table = sums[None] if random_words is not None else sums[None].astype(np.float64)
-    for split in splits:
+    runs = zip(splits, _sums_of_runs(splits, estimates), _sums_of_runs(splits, above), strict=True)
+    for split, estimated, settled in runs:
         place = np.searchsorted(split.finer, split.coarse)
         divided = np.flatnonzero(np.diff(place) == 2)
         finer = np.empty((len(split.finer) - 1, size), dtype=table.dtype)
         finer[place[:-1]] = table
         for rows in np.array_split(divided, math.ceil(len(divided) * size / _BLOCK)):
             left = place[rows]
-            start, middle, end = (split.finer[left + step] for step in range(3))
-            first, second = (split.variances[left + step][:, None] for step in range(2))
+            first, second = split.variances[left, None], split.variances[left + 1, None]
             most = table[rows]
             weight = second / (first + second)
-            target = _sum_runs(estimates, start, middle) * weight
-            target += (most - _sum_runs(estimates, middle, end)) * (1 - weight)
+            target = estimated[left] * weight + (most - estimated[left + 1]) * (1 - weight)
             spread = variances * (first * weight)
-            totals = _sum_runs(above, start, middle).reshape(-1)
-            families = np.tile(counts, len(rows))
+            totals, families = settled[left].reshape(-1), np.tile(counts, len(rows))
             limits: Table = most.reshape(-1)
             fitted: Table = fit_bounded(target.reshape(-1), spread.reshape(-1), limits, totals, families)
             if random_words is not None:
@@ -129,12 +127,16 @@ def split_columns(
     return table
 
 
-def _sum_runs(table: Table, start: IntArray, end: IntArray) -> Table:
-    """Sum runs of columns."""
-    if (end - start == 1).all():
-        return table[start]
-    edges = np.stack([start, end], axis=1).reshape(-1)
-    return np.asarray(np.add.reduceat(table, edges[: -1 if edges[-1] == len(table) else None], axis=0)[::2])
+def _sums_of_runs(splits: Sequence[BinarySplit], table: Table) -> list[Table]:
+    """Sum the columns of a table over the finer runs of each split."""
+    sums = [table]
+    for split in reversed(splits[1:]):
+        first = np.searchsorted(split.finer, split.coarse[:-1])
+        pairs = np.diff(first, append=len(split.finer) - 1) == 2
+        coarse = sums[-1][first]
+        coarse[pairs] += sums[-1][first[pairs] + 1]
+        sums.append(coarse)
+    return sums[: len(splits)][::-1]
 
 
 def fit_bounded(
