@@ -153,7 +153,7 @@ def fit_bounded(
     array([0., 2., 4.])
     """
     start = np.cumsum(counts) - counts
-    full = np.add.reduceat(most, start)
+    full = np.add.reduceat(most, start, dtype=np.float64)
     fitted = np.where(np.repeat(totals >= full, counts), most, 0.0)
     undecided = (totals > 0) & (totals < full)
     at = np.flatnonzero(np.repeat(undecided, counts) & (most > 0))
@@ -199,8 +199,8 @@ def round_bounded(
     """Round families to whole numbers with the given totals, within 0 and the most that each member can hold.
 
     Each member has its floor, and the largest fractions of a family are rounded up, ties broken by chance.
-    Floats beyond 2**53 have no fractions, and their sums are not exact: what then is lacking, or too much, is
-    made up by the first members that have room for it.
+    Floats beyond 2**53 have no fractions, and their sums are not exact: what then is lacking, or too much,
+    which is little, is made up by the first members that have room for it.
     """
     start = np.cumsum(counts) - counts
     floors = np.floor(fitted + _WHOLE)
@@ -218,7 +218,7 @@ def round_bounded(
     if lacking.any():
         for sign, room in ((1, most - whole), (-1, whole)):
             needed = np.repeat(np.maximum(sign * lacking, 0), counts)
-            room = np.where(needed > 0, room, 0)
+            room = np.minimum(room, needed)
             before = np.cumsum(room) - room
             before -= np.repeat(before[start], counts)
             whole += sign * np.clip(needed - before, 0, room)

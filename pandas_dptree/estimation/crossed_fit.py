@@ -31,6 +31,7 @@ from pandas_dptree.estimation.binary_blocks import (
     split_columns,
 )
 from pandas_dptree.estimation.least_squares import FloatArray, propagate
+from pandas_dptree.estimation.nonnegative import family_blocks
 from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.product_tree import Margin, ProductTree, spread_along, sum_along
@@ -44,8 +45,14 @@ Table = npt.NDArray[Any]
 _LARGEST = 2**61
 """The largest total of a table: sums of 64 bits hold all that is made of it."""
 
-_STEPS = 16
-"""At most so many gradient steps for each level of an axis."""
+_STEPS = 8
+"""Gradient steps for each level of an axis: by then hardly a margin is further off than its noise."""
+
+_STEEPEST = 64.0
+"""The most by which a margin may be pulled more strongly than another: the steps are as short as this."""
+
+_CELLS = 2**18
+"""Cells fitted at a time, as whole families of nodes."""
 
 
 def fit_crossed(
@@ -170,9 +177,19 @@ class _Crossing:
             counts = np.broadcast_to(axis.child_counts[level - 1], axis.level_sizes[level - 1])
             sums = self._sums(level, estimates.sum(axis=0), of_sums[level], above.sum(axis=0), random_words)
             variances = np.broadcast_to(own[level], axis.level_sizes[level])
-            rows = _Rows(self.splits, estimates, variances, sums, above, counts)
-            weights = self._weights(level)
-            above = _polish(rows, self.columns, weights, random_words)
+            pull = _Pull(self.columns, self._weights(level))
+            table = np.empty(estimates.shape, dtype=above.dtype)
+            for members, families in family_blocks(counts, max(1, _CELLS // len(table))):
+                rows = _Rows(
+                    self.splits,
+                    np.ascontiguousarray(estimates[:, members]),
+                    variances[members],
+                    sums[members],
+                    np.ascontiguousarray(above[:, families]),
+                    counts[families],
+                )
+                table[:, members] = pull.fit(rows, random_words)
+            above = table
         return above if axis.depth else above.reshape(-1, 1)
 
     def _sums(
@@ -251,65 +268,83 @@ class _Rows:
         )
 
 
-def _polish(
-    rows: _Rows, columns: ProductTree, weights: FloatArray, random_words: RandomWords | None
-) -> Table:
-    """Fit the columns of a level, and pull the margins off the chain towards their estimates."""
-    measured = [margin for margin in columns.margins if weights[margin] > 0]
-    chain = _chain(columns)
-    pulled = [margin for margin in measured if margin not in chain or margin == columns.margins[-1]]
-    if not set(pulled) - chain:
-        return rows.fit(rows.estimates, random_words)
-    shape = (*columns.leaf_shape, len(rows.sums))
-    precision = rows.variances.mean() / rows.variances
+@dataclass(frozen=True)
+class _Pull:
+    """What pulls the margins of columns to their estimates: the precision of each, 0 where not measured."""
 
-    def distance(table: FloatArray) -> tuple[float, FloatArray]:
-        """Return the squared distance to the estimates of all measured margins, and the gradient of some."""
-        margins = columns.sum_margins((table - rows.estimates).reshape(shape), measured)
-        total = sum(weights[each] * float((margins[each] ** 2 * precision).sum()) for each in measured)
-        pull = {each: weights[each] * margins[each] for each in pulled}
-        return total, _gather(columns.axes, pull).reshape(table.shape)
+    columns: ProductTree
+    weights: FloatArray
 
-    step = 1 / _steepest(columns, {margin: weights[margin] for margin in pulled}, chain)
-    table = rows.fit(rows.estimates)
-    least, slope = distance(table)
-    best = moved = table
-    ahead, momentum = slope, 1.0
-    for _ in range(_STEPS):
-        following = rows.fit(moved - step * ahead)
-        far, steeper = distance(following)
-        if far < least:
-            least, best = far, following
-        grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        carry = (momentum - 1) / grown
-        moved = following + carry * (following - table)
-        ahead = steeper + carry * (steeper - slope)
-        table, slope, momentum = following, steeper, grown
-    return best if random_words is None else rows.fit(best, random_words)
+    @cached_property
+    def chain(self) -> set[Margin]:
+        """The margins in which the columns are split: the levels of each axis in the leaves before it."""
+        margin = self.columns.margins[0]
+        chain = {margin}
+        for place, axis in enumerate(self.columns.axes):
+            for level in range(1, axis.depth + 1):
+                margin = (*margin[:place], level, *margin[place + 1 :])
+                chain.add(margin)
+        return chain
 
+    @cached_property
+    def measured(self) -> list[Margin]:
+        return [margin for margin in self.columns.margins if self.weights[margin] > 0]
 
-def _chain(columns: ProductTree) -> set[Margin]:
-    """Return the margins in which the columns are split: the levels of each axis in the leaves before it."""
-    margin = columns.margins[0]
-    chain = {margin}
-    for place, axis in enumerate(columns.axes):
-        for level in range(1, axis.depth + 1):
-            margin = (*margin[:place], level, *margin[place + 1 :])
-            chain.add(margin)
-    return chain
+    @cached_property
+    def curvature(self) -> dict[Margin, float]:
+        """How much each measured margin bends the squared distance, if it is pulled: those off the chain are.
 
+        So are the leaf cells. Where curvatures differ by more than `_STEEPEST` the larger ones are less.
+        """
+        leaves = self.columns.margins[-1]
+        pulled = [margin for margin in self.measured if margin not in self.chain or margin == leaves]
+        curvature = {margin: self.weights[margin] * self._most_leaves(margin) for margin in pulled}
+        limit = _STEEPEST * min(curvature.values(), default=0.0)
+        return {margin: min(each, limit) for margin, each in curvature.items()}
 
-def _steepest(columns: ProductTree, weights: Mapping[Margin, float], chain: set[Margin]) -> float:
-    """Bound the curvature of the pull in the residuals of margins off the chain: the fit settles others."""
-    most = [
-        [float(axis.leaves_below(level).max()) for level in range(axis.depth + 1)] for axis in columns.axes
-    ]
-    curvature = {
-        margin: weight * math.prod(of_axis[level] for of_axis, level in zip(most, margin, strict=True))
-        for margin, weight in weights.items()
-    }
-    return max(
-        sum(curvature[each] for each in weights if all(map(int.__ge__, each, margin)))
-        for margin in columns.margins
-        if margin not in chain
-    )
+    @cached_property
+    def step(self) -> float:
+        """One over the curvature of all of them together, in the residual of any margin off the chain.
+
+        The fit settles the residuals of the chain.
+        """
+        return 1 / max(
+            sum(each for finer, each in self.curvature.items() if all(map(int.__ge__, finer, margin)))
+            for margin in self.columns.margins
+            if margin not in self.chain
+        )
+
+    def _most_leaves(self, margin: Margin) -> float:
+        axes = zip(self.columns.axes, margin, strict=True)
+        return math.prod(float(axis.leaves_below(level).max()) for axis, level in axes)
+
+    def fit(self, rows: _Rows, random_words: RandomWords | None) -> Table:
+        """Fit the columns of some families, and pull the margins off the chain."""
+        if not set(self.curvature) - self.chain:
+            return rows.fit(rows.estimates, random_words)
+        table = rows.fit(rows.estimates)
+        least, slope = self._distance(rows, table)
+        best, moved, ahead, momentum = table, table, slope, 1.0
+        for _ in range(_STEPS):
+            following = rows.fit(moved - self.step * ahead)
+            distance, steeper = self._distance(rows, following)
+            if distance < least:
+                least, best = distance, following
+            grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+            carry = (momentum - 1) / grown
+            moved = following + carry * (following - table)
+            ahead = steeper + carry * (steeper - slope)
+            table, slope, momentum = following, steeper, grown
+        return best if random_words is None else rows.fit(best, random_words)
+
+    def _distance(self, rows: _Rows, table: FloatArray) -> tuple[float, FloatArray]:
+        """Return the squared distance to the estimates of all measured margins, and the slope of the pull."""
+        residuals = (table - rows.estimates).reshape(*self.columns.leaf_shape, -1)
+        margins = self.columns.sum_margins(residuals, self.measured)
+        distance = sum(
+            self.weights[each] * float((margins[each] ** 2 / rows.variances).sum()) for each in self.measured
+        )
+        pull = {
+            each: margins[each] * (bend / self._most_leaves(each)) for each, bend in self.curvature.items()
+        }
+        return distance, _gather(self.columns.axes, pull).reshape(table.shape)

@@ -136,10 +136,10 @@ def project_families(
     return projected
 
 
-def family_blocks(counts: IntArray) -> Iterator[tuple[slice, slice]]:
-    """Yield the members and the families of blocks of whole families, of so many members each."""
+def family_blocks(counts: IntArray, size: int = _BLOCK) -> Iterator[tuple[slice, slice]]:
+    """Yield the members and the families of blocks of whole families, of about `size` members each."""
     ends = np.cumsum(counts)
-    firsts = np.searchsorted(ends, np.arange(0, ends[-1], _BLOCK), side="right")
+    firsts = np.searchsorted(ends, np.arange(0, ends[-1], size), side="right")
     for first, last in pairwise(np.unique([*firsts, len(counts)]).tolist()):
         yield slice(ends[first] - counts[first], ends[last - 1]), slice(first, last)
 
