@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from pandas_dptree.mechanisms.additive import AdditiveNoise, candidate_noises
+from pandas_dptree.planning.crossed_alternatives import concatenated_variances, separate_variances
 from pandas_dptree.planning.crossed_split import crossed_shares
+from pandas_dptree.planning.objective import cost_weights, expected_cost
 from pandas_dptree.planning.split import SPLITS, Split
 from pandas_dptree.plans.measurement import FROM_SHARES, Measurement
 
@@ -26,7 +29,29 @@ def compare_crossed(plan: Any) -> pd.DataFrame:
         if (noise, split) != (plan.noise, plan.split)
     ]
     plans = [plan, *sorted(others, key=lambda other: other.expected_error)]
-    return _tabulated(plan, plans)
+    return pd.concat([_tabulated(plan, plans), _without_crossing(plan)])
+
+
+def _without_crossing(plan: Any) -> pd.DataFrame:
+    """Tabulate the errors of one concatenated hierarchy, and of separate tables, for the same margins."""
+    given = plan.tree, plan.noise, plan.loss, plan.sensitivity
+    variances = {"nested": concatenated_variances(*given), "separate": separate_variances(*given)}
+    weights = cost_weights(plan._n_listed, plan.objective, plan.level_weights)
+    rows = {}
+    for name, own in variances.items():
+        errors = plan._in_column_units(np.sqrt(own))
+        cost = math.sqrt(expected_cost(errors**2, weights, plan.objective))
+        rows[plan.noise.name, name] = [*errors[_shown(plan)], cost, None]
+    index = pd.MultiIndex.from_tuples(rows, names=["mechanism", "split"])
+    return pd.DataFrame(list(rows.values()), index=index, columns=[*_names(plan), "objective", "gap"])
+
+
+def _shown(plan: Any) -> list[int]:
+    return list(map(plan.tree.level_of, plan.tree.shown))
+
+
+def _names(plan: Any) -> list[str]:
+    return [plan.level_names[level] for level in _shown(plan)]
 
 
 def _variant(plan: Any, noise: AdditiveNoise, split: Split) -> Any:
@@ -50,12 +75,11 @@ def _variant(plan: Any, noise: AdditiveNoise, split: Split) -> Any:
 
 def _tabulated(plan: Any, plans: Sequence[Measurement]) -> pd.DataFrame:
     """Tabulate the standard errors of plans for the margins that are shown."""
-    shown = list(map(plan.tree.level_of, plan.tree.shown))
     index = pd.MultiIndex.from_tuples(
         [(each.noise.name, str(each.split)) for each in plans], names=["mechanism", "split"]
     )
-    names = [plan.level_names[level] for level in shown]
-    table = pd.DataFrame(np.array([each.std_errors[shown] for each in plans]), index=index, columns=names)
-    table.insert(len(names), "objective", [each.expected_error for each in plans], True)
-    table.insert(len(names) + 1, "gap", [each.gap for each in plans], True)
+    errors = np.array([each.std_errors[_shown(plan)] for each in plans])
+    table = pd.DataFrame(errors, index=index, columns=_names(plan))
+    table.insert(len(table.columns), "objective", [each.expected_error for each in plans], True)
+    table.insert(len(table.columns), "gap", [each.gap for each in plans], True)
     return table

@@ -13,6 +13,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, check_choice, did_you_mean, kind_of_object, listed, quote
 from pandas_dptree.estimation.estimators import Consistency
 from pandas_dptree.estimation.least_squares import FloatArray
+from pandas_dptree.hierarchy.areas import Area
 from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.known_counts import Known
@@ -20,12 +21,14 @@ from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.capacities import crossed_sensitivity_on
 from pandas_dptree.planning.crossed_split import crossed_shares
+from pandas_dptree.planning.crossed_targets import CrossedTarget
 from pandas_dptree.planning.objective import OBJECTIVES, Objective, by_level
 from pandas_dptree.planning.split import SPLITS, Split
+from pandas_dptree.planning.targets import Within
 from pandas_dptree.plans.crossed import CrossedPlan
 from pandas_dptree.plans.doubtful_arguments import known_total, warn_of_arguments
 from pandas_dptree.plans.options import CROSSED, NoisyOptions, require_supported, stated_loss, with_defaults
-from pandas_dptree.plans.search import noises_for
+from pandas_dptree.plans.search import noises_for, plan_for, stated_targets
 from pandas_dptree.privacy.caps import stated_caps
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
@@ -110,12 +113,48 @@ def find_crossed_plan(
             budget_shares=shares,
         )
 
-    loss = stated_loss(given)
-    plan = min(
-        (planned(noise, loss) for noise in noises_for(mechanism, loss)), key=lambda plan: plan.expected_error
-    )
+    if given["target"] is None:
+        loss = stated_loss(given)
+        plans = [planned(noise, loss) for noise in noises_for(mechanism, loss)]
+        plan = min(plans, key=lambda plan: plan.expected_error)
+    else:
+        goal = CrossedTarget(
+            tree=product,
+            names=domain.level_names,
+            std_errors=_targets(domain, given) / float(quantity.unit),
+            sensitivity=sensitivity,
+            split=split,
+            least_squares=consistency != "none",
+            public=known,
+            unit=float(quantity.unit),
+        )
+        plan = plan_for(goal, given, planned)
     warn_of_arguments(plan.loss, domain, known_total(known))
     return plan
+
+
+def _targets(domain: CrossedDomain, given: Mapping[str, Any]) -> FloatArray:
+    """Return the standard error to achieve for each margin, inf where none is stated."""
+    stated, names = given["target"], domain.level_names
+    if isinstance(stated, Mapping):
+        unfit = [name for name in stated if isinstance(stated[name], Within) or isinstance(name, Area)]
+        if unfit:
+            raise ArgumentError(
+                "target",
+                "states half widths or areas, which plans for crossed hierarchies do not have.",
+                hint="state standard errors of margins: half the width of an interval of 95 % is about two.",
+            )
+        margins = {margin: domain.margin_of(margin, "target") for margin in stated}
+        hidden = [margin for margin, chosen in margins.items() if chosen not in domain.tree.shown]
+        if hidden:
+            raise ArgumentError(
+                "target",
+                f"names a margin that is not released: {quote(hidden[0])}.",
+                hint="add it to `margins`, or leave it out.",
+            )
+        stated = {names[domain.tree.level_of(margins[margin])]: error for margin, error in stated.items()}
+    std_errors, _ = stated_targets(stated, names, given)
+    return std_errors
 
 
 def _consistency(stated: Consistency, quantity: Quantity) -> Consistency:

@@ -263,10 +263,39 @@ def test_a_split_is_given_by_axis():
 
 
 def test_other_mechanisms_and_splits_are_compared():
-    table = dpt.plan(DOMAIN, rho=0.1).compare()
+    plan = dpt.plan(DOMAIN, rho=0.1)
+    table = plan.compare()
     assert table.index[0] == ("gaussian", "optimal")
     assert list(table.columns[-2:]) == ["objective", "gap"]
     assert (table["objective"].iloc[0] <= table["objective"] * (1 + 1e-9)).all()
+    assert list(table.index[-2:]) == [("gaussian", "nested"), ("gaussian", "separate")]
+    path = ["total", "state", "county", "county × sex"]  # of the concatenated hierarchy
+    assert (table.loc[("gaussian", "nested"), path] < table.iloc[0][path]).all()
+    assert 1 <= plan.gap < 1.01
+
+
+def test_a_target_names_margins_and_costs_as_little_as_it_must():
+    target = {"state": 5.0, ("county", "sex"): 4.0}
+    plan = dpt.plan(DOMAIN, target=target, margins=list(target), mechanism="gaussian")
+    reached = dict(zip(plan.level_names, plan.std_errors, strict=True))
+    excess = [reached["state"] / 5, reached["county × sex"] / 4]
+    assert 1 - 1e-3 < max(excess) <= 1
+    with pytest.raises(ArgumentError, match="target"):
+        dpt.plan(DOMAIN, rho=plan.rho / 2, target=target, margins=list(target), mechanism="gaussian")
+
+
+@each(
+    "target, fact",
+    [
+        ({"town": 3}, "no level 'town'"),
+        ({"state": dpt.within(9, confidence=0.9)}, "half widths"),
+        ({dpt.combine([("CA",)]): 3}, "areas"),
+        ({"county": 3}, "not released"),
+    ],
+)
+def test_targets_that_cannot_be_planned_for(target, fact):
+    with pytest.raises(ArgumentError, match=f"(?s)target.*{fact}.*Hint: "):
+        dpt.plan(DOMAIN, target=target, margins=["state"])
 
 
 def test_the_plan_reads_well():
