@@ -111,7 +111,9 @@ def _grouped(block: npt.NDArray[Any], leaf: IntArray, read: Read) -> tuple[IntAr
     shape = block.shape[: block.ndim - leaf.ndim]
     cells = np.flatnonzero(leaf.ravel() >= 0)
     cells = cells[np.argsort(leaf.ravel()[cells], kind="stable")]
-    leaves, starts = np.unique(leaf.ravel()[cells], return_index=True)
+    of_cells = leaf.ravel()[cells]
+    starts = np.flatnonzero(np.diff(of_cells, prepend=-1))
+    leaves = of_cells[starts]
     if not len(leaves) or 0 in shape:
         return leaves, np.zeros((*shape, len(leaves)), dtype=np.int64)
     values = read(block.reshape(-1, leaf.size)[:, cells])

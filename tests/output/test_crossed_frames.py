@@ -114,6 +114,16 @@ def test_margins_after_files_filters_and_a_ledger(tmp_path):
             assert chosen.index.names == ["state", "county", "year", "kind"]
 
 
+def test_a_workbook_has_the_rows_as_they_are(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    table = whole().iloc[:50]
+    table.dp.to_file(tmp_path / "table.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "table.xlsx").worksheets[1]
+    names, *rows = sheet.iter_rows(values_only=True)
+    assert [row[names.index("count")] for row in rows] == table["count"].tolist()
+    assert [row[names.index("age_level")] for row in rows] == table["age_level"].tolist()
+
+
 def test_margins_of_a_plain_csv(tmp_path):
     """pandas reads no categories, and numbers that may be missing as floats."""
     whole().to_csv(tmp_path / "table.csv", index=False)
