@@ -20,6 +20,7 @@ from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.ingest.unit_counts import open_units, unit_counts
+from pandas_dptree.output.crossed_frames import check_rows
 from pandas_dptree.output.doubtful_tables import Level
 from pandas_dptree.output.empty_tables import Totals, totals_of
 from pandas_dptree.output.frames import check_names
@@ -349,6 +350,9 @@ class JointPlan(Plan[pd.DataFrame]):
                 "cannot be released by a plan whose quantities have different bounds on the rows of a unit.",
                 hint="the plan is for the variables of a dataset: use dataset.dp.release(plan).",
             )
+
+        if isinstance(self._first.domain, CrossedDomain):
+            check_rows(self._first.domain)
 
         def read(resources: Resources) -> Finish:
             return partial(self._finished, self._exact(data, resources))

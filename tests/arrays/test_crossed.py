@@ -71,16 +71,12 @@ def test_without_noise_margins_are_those_of_groupby(visits, chunks):
 @pytest.mark.parametrize(
     "options",
     [
-        {"rho": 0.1, "split": "geometric"},
-        {"epsilon": 1.0, "consistency": "linear", "neighbors": "replace", "split": "uniform"},
-        {
-            "epsilon": 1.0,
-            "delta": 1e-6,
-            "keep": ["measurements", "linear"],
-            "consistency": "nonnegative",
-            "split": "uniform",
-        },
+        {"epsilon": 1.0, "delta": 1e-6, "keep": ["measurements", "linear"], "consistency": "nonnegative"},
         {"rho": 0.1, "margins": [{"place": "city", "sex": "sex"}, {"when": "time_year"}]},
+        pytest.param({"rho": 0.1}, marks=pytest.mark.slow),
+        pytest.param(
+            {"epsilon": 1.0, "consistency": "linear", "neighbors": "replace"}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_arrays_and_frames_give_the_same_table(visits, options):
@@ -219,6 +215,8 @@ def test_frames_of_many_rows_are_refused_and_arrays_are_not(visits, monkeypatch)
     monkeypatch.setattr(crossed_frames, "MOST_ROWS", 50)
     with pytest.raises(ArgumentError, match=r"(?s)50 are the most.*array\.dp\.tree_counts"):
         records(visits).dp.tree_counts(BY, domain="observed", rho=1.0)
+    with pytest.raises(ArgumentError, match="50 are the most"):
+        records(visits).dp.tree_means(BY, columns="n", bounds=(0, 9), domain="observed", rho=1.0)
     assert len(visits.dp.tree_counts(BY, rho=1.0).children) == len(MARGINS)
 
 
