@@ -1,83 +1,113 @@
-"""Crossed hierarchies with all that is odd about axes, and their leaf cells by loops over rows."""
+"""Crossed hierarchies as matrices: least squares of margins by dense linear algebra."""
 
-from __future__ import annotations
+from functools import reduce
 
-from collections import Counter
-from dataclasses import dataclass
-
-import hypothesis.strategies as st
 import numpy as np
 
-from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
-from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.values import key_form
-from tests.strategies import LABELS, frame_of
-from tests.strategies import paths as drawn_paths
+from pandas_dptree.hierarchy.crossed_known import CrossedKnown
+from pandas_dptree.hierarchy.known_counts import Known
+from pandas_dptree.hierarchy.product_tree import ProductTree
+from pandas_dptree.hierarchy.tree import Tree
+from tests.helpers_estimation import random_tree
 
 
-@dataclass(frozen=True)
-class Axis:
-    """An axis as lists: the names of its keys, its leaf paths, and which of these are structural zeros."""
-
-    by: list[str]
-    paths: list[tuple]
-    zeros: list[tuple]
-
-    def domain(self):
-        frame = frame_of(self.paths, self.by).assign(zero=[path in self.zeros for path in self.paths])
-        return Domain.from_frame(frame, by=self.by, structural_zeros="zero")
-
-    def node(self, row, level):
-        """The node of a level above the leaf of a row; None if the row has no leaf."""
-        path = tuple(key_form(row[name]) for name in self.by)
-        listed = [tuple(map(key_form, each)) for each in self.paths if each not in self.zeros]
-        return path[:level] if path in listed else None
+def level_matrices(tree):
+    """For each level, the matrix that sums leaves into its nodes."""
+    return [
+        np.array(level) for level in zip(*(tree.roll_up(unit) for unit in np.eye(tree.n_leaves)), strict=True)
+    ]
 
 
-def cells_of(rows, axes, ground):
-    """The leaf cell of each row, as the path on each axis down to its level; None without one."""
-    found = []
-    for row in rows:
-        cell = tuple(axis.node(row, level) for axis, level in zip(axes, ground, strict=True))
-        found.append(None if None in cell else cell)
-    return found
+def margin_matrices(product):
+    """For each margin, the matrix that sums leaf cells into its cells."""
+    axes = [[matrix.T for matrix in level_matrices(axis)] for axis in product.axes]
+    return [
+        reduce(np.kron, [levels[level] for levels, level in zip(axes, margin, strict=True)])
+        for margin in product.margins
+    ]
 
 
-def labelled(table, domain):
-    """Numbers of leaf cells that are not 0, by their paths."""
-    paths = []
-    for axis, level in zip(domain.axes.values(), domain.ground, strict=True):
-        codes = [axis.forms[place] for place in range(level)]
-        columns = zip(codes, axis.path_codes(level), strict=True)
-        keys = [[None if code < 0 else forms[code] for code in each] for forms, each in columns]
-        paths.append(list(zip(*keys, strict=True)) or [()])
-    shaped = np.reshape(table, domain.tree.leaf_shape)
-    return Counter(
-        {
-            tuple(path[node] for path, node in zip(paths, cell, strict=True)): number
-            for cell, number in np.ndenumerate(shaped)
-            if number
-        }
+def dense_crossed(product, variances, measurements, known):
+    """Estimates and covariances of the cells of every margin, None where a margin cannot be estimated.
+
+    A table is a particular one that agrees with what is known plus a combination of all that change nothing
+    of it; the coefficients follow from the measurements.
+    """
+    matrices = margin_matrices(product)
+    exact = np.concatenate([np.broadcast_to(e, len(m)) for e, m in zip(known.exact, matrices, strict=True)])
+    counts = np.concatenate([np.broadcast_to(c, len(m)) for c, m in zip(known.least, matrices, strict=True)])
+    rows, counts = np.vstack(matrices)[exact], counts[exact].astype(float)
+    particular, free = np.zeros(product.n_leaves), np.eye(product.n_leaves)
+    if len(rows):
+        particular = np.linalg.lstsq(rows, counts)[0]
+        _, sizes, directions = np.linalg.svd(rows)
+        free = directions[np.count_nonzero(sizes > 1e-9 * sizes[0]) :].T
+    used = [level for level, v in enumerate(variances) if np.isfinite(v) and not known.levels[level]]
+    weights = [variances[level] ** -0.5 for level in used]
+    design = np.vstack(
+        [
+            np.zeros((1, product.n_leaves)),
+            *(w * matrices[level] for w, level in zip(weights, used, strict=True)),
+        ]
     )
-
-
-@st.composite
-def crossed(draw, max_rows=20):
-    """Draw axes, the domain that crosses them with some margins, and records with odd keys."""
-    axes, of_axes = [], []
-    for place in range(draw(st.integers(1, 3))):
-        paths = draw(drawn_paths(max_depth=3, max_leaves=5))
-        by = [f"{'xyz'[place]}{level}" for level in range(len(paths[0]))]
-        axes.append(Axis(by, paths, draw(st.lists(st.sampled_from(paths), max_size=1))))
-        odd = st.tuples(*[st.sampled_from([*LABELS[:4], None, "outside"])] * len(by))
-        of_axes.append(st.one_of(st.sampled_from(paths), st.sampled_from(paths), odd))
-    depths = [range(len(axis.by) + 1) for axis in axes]
-    margins = st.lists(st.tuples(*map(st.sampled_from, depths)), min_size=1, max_size=3, unique=True)
-    wanted = draw(st.none() | margins)
-    domain = CrossedDomain(
-        {f"axis {place}": axis.domain() for place, axis in enumerate(axes)},
-        None if wanted is None else dict.fromkeys(wanted, 1.0),
+    given = np.concatenate(
+        [[0.0], *(w * measurements[level] for w, level in zip(weights, used, strict=True))]
     )
-    rows = draw(st.lists(st.tuples(*of_axes), max_size=max_rows))
-    names = [name for axis in axes for name in axis.by]
-    return axes, domain, frame_of([sum(row, ()) for row in rows], names)
+    seen = np.round(design @ free, 12)
+    inverse = np.linalg.pinv(seen, rcond=1e-10)
+    leaves = particular + free @ inverse @ (given - design @ particular)
+    covariance = free @ inverse @ inverse.T @ free.T
+    spanned = free @ inverse @ seen
+    return [
+        (matrix @ leaves, matrix @ covariance @ matrix.T)
+        if np.allclose(matrix @ spanned, matrix @ free, atol=1e-7)
+        else None
+        for matrix in matrices
+    ]
+
+
+def random_axis(rng, *, ragged):
+    """Make a small tree: ragged and with chains, or of equal families, also of one node a level."""
+    if not ragged:
+        return Tree.from_branching(rng.integers(1, 4, rng.integers(0, 3)).tolist())
+    while (tree := random_tree(rng, max_depth=3, max_leaves=7)).is_uniform:
+        pass
+    return tree
+
+
+def random_product(rng, n_ragged, n_uniform):
+    """Make a small product of ragged and uniform trees, in any order."""
+    while True:
+        ragged = rng.permutation([True] * n_ragged + [False] * n_uniform).tolist()
+        product = ProductTree(tuple(random_axis(rng, ragged=each) for each in ragged))
+        if product.n_leaves <= 80:
+            return product
+
+
+def random_known(rng, product, *, zeros, totals):
+    """Draw leaf cells, and state structural zeros of the axes and counts of the nodes of one of them."""
+    table = rng.poisson(5, product.leaf_shape)
+    empty = [zeros * rng.random(axis.n_leaves) < 0.2 * zeros for axis in product.axes]
+    empty = [flags & ~flags.all() for flags in empty]
+    for place, flags in enumerate(empty):
+        np.moveaxis(table, place, 0)[flags] = 0
+    total_axis, axes = rng.integers(len(product.axes)) if totals else -1, []
+    for place, (axis, flags) in enumerate(zip(product.axes, empty, strict=True)):
+        others = tuple(each for each in range(table.ndim) if each != place)
+        counts = axis.roll_up(table.sum(axis=others))
+        share = rng.choice([0.4, 1.0], len(counts)) if place == total_axis else np.zeros(len(counts))
+        share[-1] *= rng.random() < 0.3
+        exact = [rng.random(len(level)) < each for level, each in zip(counts, share, strict=True)]
+        exact[-1] |= flags
+        least = [np.where(here, level, 0) for here, level in zip(exact, counts, strict=True)]
+        axes.append(Known.from_levels(axis, exact, least))
+    return CrossedKnown(product, tuple(axes)), table.reshape(-1)
+
+
+def noisy_margins(rng, product, table, variances, known):
+    """Noisy counts of the margins that are measured, as they are where they are known."""
+    noise = [rng.normal(size=size) for size in product.level_sizes]
+    return [
+        np.where(exact, counts, np.rint(counts + each * v**0.5)).astype(np.int64) if np.isfinite(v) else None
+        for v, counts, exact, each in zip(variances, product.roll_up(table), known.exact, noise, strict=True)
+    ]

@@ -1,4 +1,14 @@
-"""Least squares of every margin of crossed hierarchies: the exact estimates, and their exact variances.
+r"""Least squares of every margin of crossed hierarchies: the exact estimates, and their exact variances.
+
+Structural zeros and levels that repeat the one above are left out. Uneven axes, and that on which counts are
+known, are *trees*; what is measured is divided into the residual classes of all others, the *uniform* ones,
+which can be estimated one by one: see `residual_classes`. (If all are uniform, the largest serves as a tree.)
+In a class, each margin of the trees has one precision. Two forms of these have exact estimates: those of
+one-way tables (`glued_trees`), of which a single tree is a case, and products (`crossed_product`).
+
+With :math:`V_k` the variances of the nodes of trees in class k, of which
+:math:`m_k` dimensions are equal, the variance of each of :math:`n_\ell` cells of a margin, of :math:`s_\ell`
+leaf cells, is :math:`(s_\ell / n_\ell) \sum_{k \le \ell} m_k V_k`.
 
 Everything here is a function of noisy numbers and of the shape: post-processing, free of privacy cost.
 """
@@ -8,92 +18,313 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
 
 from pandas_dptree.errors import ArgumentError
-from pandas_dptree.estimation.crossed_product import ProductSquares, factors_of
+from pandas_dptree.estimation.crossed_axes import UnknownAxis
+from pandas_dptree.estimation.crossed_product import ProductSquares
+from pandas_dptree.estimation.glued_trees import GluedTrees, Term, stated
 from pandas_dptree.estimation.least_squares import FloatArray, Measurements
+from pandas_dptree.estimation.residual_classes import Tables, add_coarser, split_coarser
 from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.product_tree import Margin, ProductTree
-from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = ["CrossedSquares", "crossed_squares"]
 
-BoolArray = npt.NDArray[np.bool_]
+Solver = GluedTrees | ProductSquares
 
 
 @dataclass(frozen=True, eq=False)
 class CrossedSquares:
-    """Exact least squares of a product of trees, of which structural zeros are left out.
+    """Exact least squares of the margins of a product of trees.
 
-    `kept` says for each level of each axis which nodes hold other leaves than structural zeros, and `solver`
-    is for the product of what remains.
+    Attributes
+    ----------
+    product : ProductTree
+    precisions : numpy.ndarray, shape (n_margins,)
+        Of what is measured; 0 where nothing is.
+    axes : tuple of UnknownAxis
+        The axes without what is known, in their order.
+    order : tuple of int
+        The axes of `unknown` in its order: first the `n_trees` trees, then the uniform ones.
+    unknown : ProductTree
+    known : tuple of (int, Known), optional
+        What is known of the nodes of one axis of `unknown`, by its place.
+    empty : bool
+        Whether all leaves of an axis are structural zeros, so that all counts are 0.
     """
 
     product: ProductTree
-    kept: tuple[list[BoolArray], ...]
-    solver: ProductSquares
+    precisions: FloatArray
+    axes: tuple[UnknownAxis, ...]
+    order: tuple[int, ...]
+    n_trees: int
+    unknown: ProductTree
+    known: tuple[int, Known] | None
+    empty: bool
+
+    def __post_init__(self) -> None:
+        """Refuse precisions of which no exact estimate is known."""
+        self._solvers  # noqa: B018
+
+    # The lattice of what is unknown
+
+    def _reduced(self, margin: Margin) -> Margin:
+        return tuple(self.axes[place].levels[margin[place]] for place in self.order)
+
+    @cached_property
+    def _leaves_of_cells(self) -> FloatArray:
+        """The number of leaf cells in a cell of each margin of the uniform axes."""
+        return reduce(np.multiply.outer, [n[-1] / n for n in self._sizes], np.ones(()))
+
+    @cached_property
+    def _sizes(self) -> list[FloatArray]:
+        """Number of nodes of each level of each uniform axis."""
+        return [np.array(axis.level_sizes, dtype=np.float64) for axis in self.unknown.axes[self.n_trees :]]
+
+    @cached_property
+    def _dimensions(self) -> FloatArray:
+        """The number of dimensions of each class."""
+        return reduce(np.multiply.outer, [np.diff(n, prepend=0.0) for n in self._sizes], np.ones(()))
 
     @property
-    def _whole(self) -> bool:
-        return all(flags.all() for levels in self.kept for flags in levels)
+    def _uniform(self) -> range:
+        return range(self.n_trees, len(self.order))
 
-    def _cells(self, margin: Margin) -> tuple[npt.NDArray[np.intp], ...]:
-        """Return the indices of the cells of a margin that are kept."""
-        return np.ix_(
-            *(np.flatnonzero(levels[level]) for levels, level in zip(self.kept, margin, strict=True))
-        )
+    @cached_property
+    def _of_classes(self) -> FloatArray:
+        """The precision of each class, for each margin of the trees."""
+        table = np.zeros(self.unknown.lattice_shape)
+        for margin, precision in zip(self.product.margins, self.precisions, strict=True):
+            if precision:
+                table[self._reduced(margin)] += precision
+        table *= self._leaves_of_cells
+        for place in self._uniform:
+            table = np.flip(np.cumsum(np.flip(table, place), axis=place), place)
+        return table
+
+    @cached_property
+    def _solvers(self) -> dict[Margin, Solver]:
+        """The least squares of the trees in each class."""
+        trees, found = self.unknown.axes[: self.n_trees], {}
+        for k in np.ndindex(self._dimensions.shape):
+            precisions = self._of_classes[(..., *k)]
+            known = None if any(k) else self.known
+            solver: Solver | None
+            if GluedTrees.fits(precisions):
+                solver = GluedTrees(trees, precisions, known)
+            else:
+                solver = ProductSquares.of(trees, precisions, known)
+            if solver is None:
+                raise ArgumentError(
+                    "split",
+                    "gives the margins noise for which no exact estimate is known.",
+                    hint="choose another split.",
+                )
+            found[k] = solver
+        return found
+
+    def _known_of(self, k: Margin, trees: Margin) -> tuple[int, Known, int] | None:
+        """Return what is known of a level of an axis, if a margin of the trees in a class is that level."""
+        if self.known is None or any(k) or any(np.delete(trees, self.known[0])):
+            return None
+        place, known = self.known
+        return (place, known, trees[place]) if known.exact[trees[place]].any() else None
+
+    # Variances
+
+    def _terms(self, k: Margin, trees: Margin) -> list[Term]:
+        """Return the terms of the variances of the cells of a margin of the trees in a class."""
+        terms, found = self._solvers[k].terms(trees), self._known_of(k, trees)
+        if found is None:
+            return terms
+        place, known, level = found
+        unknown = ~known.exact[level]
+        if not terms and not unknown.any():
+            terms = [(0.0, [np.ones(1)] * self.n_trees)]
+        return [
+            (factor, [*values[:place], values[place] * unknown, *values[place + 1 :]])
+            for factor, values in terms
+        ]
 
     @cached_property
     def variances(self) -> list[FloatArray]:
-        """The variance of the estimate of each cell, of each margin; folded where all agree."""
+        """The variance of the estimate of each cell, of each margin; folded where all agree.
+
+        It is inf for margins that cannot be estimated, and 0 for cells that are known. Where a level of an
+        axis is neither measured nor known as a whole, what would follow for its nodes by subtracting known
+        counts from others is not looked for.
+        """
+        if self.empty:
+            return [np.zeros(1)] * len(self.product.margins)
+        of_trees: dict[Margin, FloatArray] = {}
         found = []
         for margin in self.product.margins:
-            variance = self.solver.variance(margin)
-            if not self._whole:
-                shape = self.solver.product.cell_shape(margin)
-                table = np.zeros(self.product.cell_shape(margin))
-                size = int(np.prod(shape))
-                table[self._cells(margin)] = np.broadcast_to(variance, size).reshape(shape)
-                variance = table.reshape(-1)
+            reduced = self._reduced(margin)
+            trees, k = reduced[: self.n_trees], reduced[self.n_trees :]
+            variance = np.array([np.inf])
+            if not self._beyond(reduced):
+                if trees not in of_trees:
+                    of_trees[trees] = self._over_classes(
+                        [self._variance(self._terms(each, trees), trees) for each in self._solvers]
+                    )
+                variance = of_trees[trees][k]
+            if not np.isfinite(variance).all():
+                variance = np.array([np.inf])
+            elif len(variance) > 1 or self._has_zeros:
+                shape = self.unknown.cell_shape(reduced)
+                along = (*shape[: self.n_trees], *(1 for _ in self._uniform))
+                along = along if len(variance) > 1 else (1,) * len(shape)
+                variance = self._restored(margin, np.broadcast_to(variance.reshape(along), shape))
             found.append(variance)
         return found
+
+    def _beyond(self, reduced: Margin) -> bool:
+        """Whether a margin is below all that is measured on some axis."""
+        return any(level > axis.depth for level, axis in zip(reduced, self.unknown.axes, strict=True))
+
+    def _variance(self, terms: Sequence[Term], trees: Margin) -> FloatArray:
+        """Add up terms of the variances of the cells of a margin of the trees; inf without any."""
+        total: FloatArray = np.zeros(1) if terms else np.array([np.inf])
+        for factor, values in terms:
+            if any(len(each) > 1 for each in values):
+                sizes = (
+                    axis.level_sizes[level] for axis, level in zip(self.unknown.axes, trees, strict=False)
+                )
+                values = [np.broadcast_to(each, size) for each, size in zip(values, sizes, strict=True)]
+            total = total + factor * np.asarray(reduce(np.multiply.outer, values)).reshape(-1)
+        return np.maximum(total, 0.0)
+
+    def _over_classes(self, of_classes: Sequence[FloatArray]) -> FloatArray:
+        """Add up values of each class to those of a cell of each margin of the uniform axes."""
+        shape = self._dimensions.shape
+        total = np.stack(np.broadcast_arrays(*of_classes)).reshape(*shape, -1) * self._dimensions[..., None]
+        for place in range(len(shape)):
+            total = np.cumsum(total, axis=place)
+        return np.asarray(total * (self._leaves_of_cells**2 / self._leaves_of_cells.flat[0])[..., None])
 
     def mean_variance(self, margin: Margin) -> float:
         """Return the mean variance of the cells of a margin that a table can show, without listing them."""
         listed = [axis.listed(level) for axis, level in zip(self.product.axes, margin, strict=True)]
-        kept = [levels[level] for levels, level in zip(self.kept, margin, strict=True)]
-        chosen = [shown[flags] for shown, flags in zip(listed, kept, strict=True)]
         n_cells = math.prod(int(np.count_nonzero(shown)) for shown in listed)
-        total = sum(
-            factor
-            * math.prod(
-                float(np.broadcast_to(levels[level], flags.shape)[flags].sum())
-                for levels, level, flags in zip(of_axes, margin, chosen, strict=True)
+        reduced = self._reduced(margin)
+        if not n_cells or self.empty:
+            return 0.0 if n_cells else math.nan
+        if self._beyond(reduced):
+            return math.inf
+        kept = [
+            shown[axis.nodes(level)] for axis, level, shown in zip(self.axes, margin, listed, strict=True)
+        ]
+        kept = [kept[place] for place in self.order]
+        levels = tuple(margin[place] for place in self.order[: self.n_trees])
+        if levels not in self._sums:
+            trees = reduced[: self.n_trees]
+            self._sums[levels] = self._over_classes(
+                [_sum(self._terms(k, trees), kept[: self.n_trees]) for k in self._solvers]
             )
-            for factor, of_axes in self.solver.terms
-        )
-        return max(total, 0.0) / n_cells if n_cells else math.nan
+        n_uniform = math.prod(int(np.count_nonzero(flags)) for flags in kept[self.n_trees :])
+        return float(self._sums[levels][reduced[self.n_trees :]][0]) * n_uniform / n_cells
+
+    @cached_property
+    def _sums(self) -> dict[Margin, FloatArray]:
+        """What `mean_variance` has found for levels of the trees."""
+        return {}
+
+    # Estimates
 
     def estimate(self, measurements: Measurements) -> list[FloatArray | None]:
-        """Return the estimates of the cells of each margin, None where there are none."""
-        given = list(measurements)
-        if not self._whole:
-            for place, (margin, values) in enumerate(zip(self.product.margins, measurements, strict=True)):
-                if values is not None:
-                    given[place] = values.reshape(self.product.cell_shape(margin))[self._cells(margin)]
-        leaves = self.solver.leaves(given)
-        if not self._whole:
-            table = np.zeros(self.product.leaf_shape)
-            table[self._cells(self.product.margins[-1])] = leaves
-            leaves = table
-        summed = self.product.sum_margins(leaves, self.product.margins)
-        return [summed[margin].reshape(-1) for margin in self.product.margins]
+        """Return the estimates of the cells of each margin, None where it cannot be estimated."""
+        if self.empty:
+            return [np.zeros(size) for size in self.product.level_sizes]
+        weighted = self._weighted(measurements)
+        split_coarser(self.unknown, self._uniform, weighted)
+        of_classes: dict[Margin, Tables] = {k: {} for k in self._solvers}
+        for margin in list(weighted):
+            trees, k = margin[: self.n_trees], margin[self.n_trees :]
+            of_classes[k][trees] = weighted.pop(margin) / self._of_classes[margin]
+        found: Tables = {}
+        for k, solver in self._solvers.items():
+            tables = solver.estimate(of_classes.pop(k))
+            found |= {(*trees, *k): table for trees, table in self._with_known(k, tables).items()}
+        add_coarser(self.unknown, self._uniform, found)
+        reduced = map(self._reduced, self.product.margins)
+        return [
+            self._restored(margin, found[each]) if each in found else None
+            for margin, each in zip(self.product.margins, reduced, strict=True)
+        ]
+
+    def _weighted(self, measurements: Measurements) -> Tables:
+        """Return the measurements of each margin of `unknown`, weighted by precision."""
+        found: Tables = {}
+        for margin, values, precision in zip(
+            self.product.margins, measurements, self.precisions, strict=True
+        ):
+            if precision:
+                shape = self.product.cell_shape(margin)
+                if values is None or values.size != math.prod(shape):
+                    raise ArgumentError(
+                        "measurements",
+                        f"must hold {math.prod(shape)} numbers for the margin {margin}.",
+                        hint="None, with the variance inf, stands for a margin that was not measured.",
+                    )
+                table = values.reshape(shape)
+                if self._has_zeros:
+                    table = table[self._nodes(margin)]
+                reduced = self._reduced(margin)
+                weight = precision * self._leaves_of_cells[reduced[self.n_trees :]]
+                own = np.multiply(table.transpose(self.order), weight, order="C")
+                own = own.reshape(self.unknown.cell_shape(reduced))
+                found[reduced] = found[reduced] + own if reduced in found else own
+        return found
+
+    def _with_known(self, k: Margin, tables: Tables) -> Tables:
+        """Put known counts in the place of their estimates, which differ by roundings, in a class."""
+        for trees in np.ndindex(self.unknown.lattice_shape[: self.n_trees]):
+            found = self._known_of(k, trees)
+            if found is not None:
+                _, known, level = found
+                shape = self.unknown.cell_shape((*trees, *k))
+                own = None if trees not in tables else tables[trees].reshape(-1)
+                if own is not None or known.exact[level].all():
+                    tables[trees] = np.asarray(stated(known, level, own)).reshape(shape)
+        return tables
+
+    # Structural zeros
+
+    @property
+    def _has_zeros(self) -> bool:
+        return any(axis.kept is not None for axis in self.axes)
+
+    def _nodes(self, margin: Margin) -> tuple[npt.NDArray[np.intp], ...]:
+        """Return the indices of the cells of a margin that are no structural zeros."""
+        pairs = zip(self.axes, margin, self.product.cell_shape(margin), strict=True)
+        return np.ix_(*(np.arange(size)[axis.nodes(level)] for axis, level, size in pairs))
+
+    def _restored(self, margin: Margin, table: FloatArray) -> FloatArray:
+        """Put the axes of a table of `unknown` in order, and structural zeros in their places; flatten it."""
+        table = table.transpose(np.argsort(self.order))
+        if not self._has_zeros:
+            return table.reshape(-1)
+        full = np.zeros(self.product.cell_shape(margin))
+        full[self._nodes(margin)] = table
+        return full.reshape(-1)
+
+
+def _sum(terms: Sequence[Term], shown: Sequence[npt.NDArray[np.bool_]]) -> FloatArray:
+    """Add up the variances of the cells of a margin of the trees whose nodes are shown; inf without terms."""
+    sums = (
+        factor
+        * math.prod(
+            float(np.broadcast_to(each, flags.shape)[flags].sum())
+            for each, flags in zip(values, shown, strict=True)
+        )
+        for factor, values in terms
+    )
+    return np.array([max(sum(sums), 0.0) if terms else np.inf])
 
 
 def crossed_squares(product: ProductTree, variances: FloatArray, known: CrossedKnown) -> CrossedSquares:
@@ -102,43 +333,22 @@ def crossed_squares(product: ProductTree, variances: FloatArray, known: CrossedK
     The variances have shape (n_margins,), inf where nothing is measured; what they are where all cells of a
     margin are known does not matter. Raises an ArgumentError if no exact estimate is known for them.
     """
-    kept = tuple(_kept(axis, zeros) for axis, zeros in zip(product.axes, known.zeros, strict=True))
-    axes = tuple(_without(axis, flags) for axis, flags in zip(product.axes, kept, strict=True))
-    lattice = np.asarray(variances, dtype=np.float64).reshape(product.lattice_shape)
-    free = known.levels.reshape(product.lattice_shape)
-    found = factors_of(lattice, free)
-    if found is None:
-        raise ArgumentError(
-            "split",
-            "gives the margins noise for which no exact estimate is known.",
-            hint="choose another split.",
-        )
-    factors, extra = found
-    place = known.total_axis
-    totals = None if place is None else (place, _known_of(known.axes[place], kept[place]))
-    return CrossedSquares(product, kept, ProductSquares(ProductTree(axes), factors, extra, totals))
-
-
-def _kept(axis: Tree, zeros: BoolArray) -> list[BoolArray]:
-    """Whether each node of each level of an axis has a leaf that is no structural zero."""
-    return [sums > 0 for sums in axis.roll_up((~zeros).astype(np.int64))]
-
-
-def _without(axis: Tree, kept: Sequence[BoolArray]) -> Tree:
-    """Return what remains of an axis without the nodes that are not kept."""
-    if all(flags.all() for flags in kept):
-        return axis
-    counts = (
-        axis.sum_children(level, below.astype(np.int64))[here]
-        for level, (here, below) in enumerate(pairwise(kept))
-    )
-    return Tree(tuple(counts))
-
-
-def _known_of(known: Known, kept: Sequence[BoolArray]) -> Known:
-    """Return what is known of the nodes that are kept."""
-    chosen = [
-        (np.broadcast_to(exact, flags.shape)[flags], np.broadcast_to(least, flags.shape)[flags])
-        for exact, least, flags in zip(known.exact, known.least, kept, strict=True)
+    given = np.asarray(variances, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        precisions = np.where(known.levels, 0.0, 1 / given)
+    used = precisions.reshape(product.lattice_shape) > 0
+    axes, empty = [], any(zeros.all() for zeros in known.zeros)
+    for place, (axis, zeros, own) in enumerate(zip(product.axes, known.zeros, known.axes, strict=True)):
+        others = tuple(each for each in range(used.ndim) if each != place)
+        needed = used.any(axis=others) | np.array([exact.all() for exact in own.exact])
+        axes.append(UnknownAxis.of(axis, zeros & ~zeros.all(), needed))
+    total_axis = known.total_axis
+    trees = [place for place, axis in enumerate(axes) if place == total_axis or not axis.tree.is_uniform] or [
+        max(range(len(axes)), key=lambda place: axes[place].tree.n_leaves)
     ]
-    return Known(tuple(exact for exact, _ in chosen), tuple(least for _, least in chosen))
+    order = (*trees, *(place for place in range(len(axes)) if place not in trees))
+    totals = None
+    if total_axis is not None:
+        totals = (order.index(total_axis), axes[total_axis].known(known.axes[total_axis]))
+    unknown = ProductTree(tuple(axes[place].tree for place in order))
+    return CrossedSquares(product, precisions, tuple(axes), order, len(trees), unknown, totals, empty)

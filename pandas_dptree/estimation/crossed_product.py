@@ -5,8 +5,9 @@ cells is the Kronecker product of those of the axes, and so is its inverse: one 
 each axis is the exact estimate, and its covariance is :math:`V = \bigotimes_d V_d`. Two things may be known
 beside that.
 
-*A more precise grand total*, by e. The information matrix gains :math:`e 1 1^\top`. With :math:`o = V 1`, the
-product of the covariances :math:`o_d` of the nodes of each axis with its root, Sherman and Morrison give
+*A more (or less) precise grand total*, by e. The information matrix gains :math:`e 1 1^\top`. With
+:math:`o = V 1`, the product of the covariances :math:`o_d` of the nodes of each axis with its root, Sherman
+and Morrison give
 
 .. math:: \hat x = x + \frac{e\,(y_0 - 1^\top x)}{1 + e\,1^\top o}\,o, \qquad
           \mathrm{Var} = V - \frac{e}{1 + e\,1^\top o}\,o o^\top.
@@ -19,8 +20,8 @@ product of the covariances :math:`o_d` of the nodes of each axis with its root, 
           \mathrm{Var} = V_A \otimes V_B - P_A \otimes P_B,
 
 where a and a' are the estimates of A's leaves over all of B, without and with what is known, and
-:math:`V_A - P_A` is the covariance of a'. (A known level is not measured. Any measurement of it beside an
-exact constraint is irrelevant, so the known values are put in its place.)
+:math:`V_A - P_A` is the covariance of a'. (Where all nodes of a level of A are known, a measurement of them
+is irrelevant, of whatever precision: the known counts are put in its place.)
 """
 
 from __future__ import annotations
@@ -28,76 +29,56 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pandas_dptree.estimation.least_squares import (
-    FloatArray,
-    Measurements,
-    Variances,
-    least_squares,
-    propagate,
-)
+from pandas_dptree.estimation.glued_trees import Term, stated
+from pandas_dptree.estimation.least_squares import FloatArray, Variances, least_squares, propagate
+from pandas_dptree.estimation.residual_classes import Tables
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.product_tree import Margin, ProductTree
 from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = ["ProductSquares", "factors_of"]
 
-OfAxes = Sequence[Sequence[FloatArray]]
-"""Level values of each axis."""
-
 _TOLERANCE = 1e-7
-"""How far, relatively, the variance of a margin may be from the product."""
+"""How far, relatively, the precision of a margin may be from the product: as far variances may be off."""
 
 
-def factors_of(lattice: FloatArray, free: npt.NDArray[np.bool_]) -> tuple[list[FloatArray], float] | None:
-    """Write variances of all margins as a product over the axes, and a precision beside that of the total.
+def factors_of(precisions: FloatArray, free: npt.NDArray[np.bool_]) -> tuple[list[FloatArray], float] | None:
+    """Write precisions of all margins as a product over the axes, but for the grand total's excess.
 
-    Those of margins that are `free` are ignored. None if there is no such product, of which the last level of
-    each axis is measured.
+    Those of margins that are `free` are ignored. None if there is no such product. The last margin is
+    measured.
     """
-    known = ~free & np.isfinite(lattice)
-    leaf = (-1,) * lattice.ndim
-    if not known[leaf]:
-        return None
+    counted = ~free
+    counted[(0,) * counted.ndim] = False
     factors = []
-    for place, size in enumerate(lattice.shape):
-        ratios = np.full(size, np.inf)
+    for place, size in enumerate(precisions.shape):
+        along, flags = np.moveaxis(precisions, place, 0), np.moveaxis(counted, place, 0)
+        ratios = np.zeros(size)
         for level in range(size):
-            here = np.moveaxis(lattice, place, 0)
-            flags = np.moveaxis(known, place, 0)
-            both = np.array(flags[level] & flags[-1])
-            both[(0,) * both.ndim] &= level > 0 or size == 1  # the grand total may be more precise
-            found = np.argwhere(both)
-            if len(found):
-                at = tuple(found[-1])
-                ratios[level] = here[level][at] / here[-1][at]
+            both = np.argwhere(flags[level] & flags[-1] & (along[-1] > 0))
+            if len(both):
+                at = tuple(both[-1])
+                ratios[level] = along[level][at] / along[-1][at]
         factors.append(ratios)
-    factors[0] = factors[0] * lattice[leaf]
+    factors[0] = factors[0] * precisions[(-1,) * precisions.ndim]
     whole = reduce(np.multiply.outer, factors)
-    differs = ~free & ~_close(whole, lattice)
-    total = (0,) * lattice.ndim
-    extra = 0.0
-    if differs[total] and lattice[total] < whole[total]:
-        extra = 1 / lattice[total] - 1 / whole[total]
-        differs[total] = False
-    return None if differs.any() else (factors, float(extra))
-
-
-def _close(first: FloatArray, second: FloatArray) -> npt.NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        return np.asarray((first == second) | (np.abs(first - second) <= _TOLERANCE * np.abs(second)))
+    if (np.abs(whole - precisions) > _TOLERANCE * whole)[counted].any():
+        return None
+    own = float(whole.reshape(-1)[0])
+    extra = 0.0 if free.reshape(-1)[0] else float(precisions.reshape(-1)[0]) - own
+    return factors, extra if abs(extra) > _TOLERANCE * own else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class ProductSquares:
-    """Least squares for variances that are a product of `factors`, one for each level of each axis.
+    """Least squares for precisions that are a product of `factors`, one for each level of each axis.
 
     `extra` is the precision of the grand total beside its product, and `known` what is known of the nodes of
-    one axis, by its place.
+    one axis, by its place. The last level of each axis is measured.
     """
 
     product: ProductTree
@@ -105,13 +86,32 @@ class ProductSquares:
     extra: float = 0.0
     known: tuple[int, Known] | None = None
 
+    @classmethod
+    def of(
+        cls, trees: Sequence[Tree], precisions: FloatArray, known: tuple[int, Known] | None
+    ) -> ProductSquares | None:
+        """Find the factors of precisions of margins; None if they are no product."""
+        top = np.argwhere(precisions).max(axis=0)
+        cut = precisions[tuple(slice(level + 1) for level in top)]
+        free = np.zeros(cut.shape, dtype=bool)
+        if known is not None:
+            place, counts = known
+            along = np.array([exact.all() for exact in counts.exact[: top[place] + 1]])
+            free[tuple(slice(None) if each == place else 0 for each in range(free.ndim))] = along
+        found = factors_of(cut, free)
+        if found is None:
+            return None
+        axes = (tree.truncated(int(level)) for tree, level in zip(trees, top, strict=True))
+        return cls(ProductTree(tuple(axes)), *found, known)
+
+    def _noise(self, place: int) -> list[FloatArray]:
+        with np.errstate(divide="ignore"):
+            return list(1 / self.factors[place][:, None])
+
     @cached_property
-    def of_axes(self) -> list[Variances]:
+    def _of_axes(self) -> list[Variances]:
         """Variances of the two passes along each axis."""
-        return [
-            propagate(axis, list(factor[:, None]))
-            for axis, factor in zip(self.product.axes, self.factors, strict=True)
-        ]
+        return [propagate(axis, self._noise(place)) for place, axis in enumerate(self.product.axes)]
 
     @cached_property
     def _conditioned(self) -> Variances | None:
@@ -119,14 +119,16 @@ class ProductSquares:
         if self.known is None:
             return None
         place, known = self.known
-        factor = self.factors[place]
-        noise = [np.where(exact, 0.0, v) for exact, v in zip(known.exact, factor[:, None], strict=True)]
+        noise = [
+            np.where(exact, 0.0, own) if exact.any() else own
+            for exact, own in zip(known.exact, self._noise(place), strict=False)
+        ]
         return propagate(self.product.axes[place], noise)
 
     @cached_property
     def _with_root(self) -> list[list[FloatArray]]:
         """Covariance of the nodes of each axis with its root."""
-        pairs = zip(self.product.axes, self.of_axes, strict=True)
+        pairs = zip(self.product.axes, self._of_axes, strict=True)
         return [_covariances_with_root(*each) for each in pairs]
 
     @cached_property
@@ -145,10 +147,10 @@ class ProductSquares:
         return self.extra / (1 + self.extra * root)
 
     @cached_property
-    def terms(self) -> list[tuple[float, OfAxes]]:
+    def _terms(self) -> list[tuple[float, list[Sequence[FloatArray]]]]:
         """The terms of the variances of all cells: a factor, and values of each axis to be multiplied."""
-        final = [each.final for each in self.of_axes]
-        terms: list[tuple[float, OfAxes]] = [(1.0, final)]
+        final: list[Sequence[FloatArray]] = [each.final for each in self._of_axes]
+        terms = [(1.0, final)]
         if self.known is not None and self._conditioned is not None:
             place, _ = self.known
             projected: list[Sequence[FloatArray]] = [
@@ -163,89 +165,86 @@ class ProductSquares:
             terms.append((-self._gain, [[each**2 for each in levels] for levels in self._with_total]))
         return terms
 
-    def variance(self, margin: Margin) -> FloatArray:
-        """Return the variance of the estimates of the cells of a margin, folded where all agree."""
-        terms = (factor * self.product.outer(of_axes, margin) for factor, of_axes in self.terms)
-        return np.maximum(reduce(np.add, terms), 0.0)
-
-    def leaves(self, measurements: Measurements) -> FloatArray:
-        """Return the estimates of the leaf cells, in the shape of the axes."""
-        product = self.product
-        tables = {
-            margin: values.reshape(product.cell_shape(margin))
-            for margin, values in zip(product.margins, measurements, strict=True)
-            if values is not None
-        }
-        total = tables.get(product.margins[0])
-        order = list(range(len(product.axes)))
-        if self.known is not None:  # its axis comes last, when all others are settled
-            order.append(order.pop(self.known[0]))
-        for place in order[:-1]:
-            tables = self._pass(place, tables)
-        leaves = self._last_pass(order[-1], tables)
-        if self.extra and total is not None:
-            missing = float(total.reshape(-1)[0]) - leaves.sum()
-            of_leaves = product.outer(self._with_total, product.margins[-1])
-            leaves = leaves + self._gain * missing * np.broadcast_to(of_leaves, product.n_leaves).reshape(
-                product.leaf_shape
-            )
-        return leaves
-
-    def _levels(
-        self, place: int, tables: dict[Margin, npt.NDArray[Any]], rest: Margin
-    ) -> list[npt.NDArray[Any] | None]:
-        """Return the tables of the levels of an axis beside given levels of the others, that axis first."""
-        margins = (
-            (*rest[:place], level, *rest[place:]) for level in range(self.product.lattice_shape[place])
-        )
-        found = (tables.get(margin) for margin in margins)
-        finite = np.isfinite(self.factors[place])
+    def terms(self, margin: Margin) -> list[Term]:
+        """Return the terms of the variances of the cells of a margin; nothing if it cannot be estimated."""
+        if any(level > axis.depth for level, axis in zip(margin, self.product.axes, strict=True)):
+            return []
         return [
-            None if table is None or not measured else np.moveaxis(table, place, 0)
-            for table, measured in zip(found, finite, strict=True)
+            (factor, [values[level] for values, level in zip(of_axes, margin, strict=True)])
+            for factor, of_axes in self._terms
         ]
 
-    def _pass(self, place: int, tables: dict[Margin, npt.NDArray[Any]]) -> dict[Margin, npt.NDArray[Any]]:
+    def estimate(self, tables: Tables) -> Tables:
+        """Return the estimates of all margins that have one; tables may have further axes after the trees."""
+        tables = self._completed(tables)
+        counted = tuple(range(len(self.product.axes)))
+        total = tables[self.product.margins[0]].sum(axis=counted) if self.extra else 0.0
+        order = list(counted)
+        if self.known is not None:  # its axis comes last, when all others are settled
+            order.append(order.pop(self.known[0]))
+        for place in order:
+            tables = self._pass(place, tables)
+        leaves = tables[self.product.margins[-1]]
+        if self.extra:
+            missing = total - leaves.sum(axis=counted)
+            leaves = leaves + self._gain * np.multiply.outer(self._leaves_with_total, missing)
+        return self.product.sum_margins(leaves, self.product.margins)
+
+    def _completed(self, tables: Tables) -> Tables:
+        """Add what the product has beyond what is measured: known counts, and a total of no weight."""
+        n_axes = len(self.product.axes)
+        beyond = next(iter(tables.values())).shape[n_axes:]
+        completed = {self.product.margins[0]: np.zeros((1,) * n_axes + beyond), **tables}
+        if self.known is not None:
+            place, known = self.known
+            for level in range(self.product.axes[place].depth + 1):
+                if known.exact[level].all():
+                    margin = tuple(level if each == place else 0 for each in range(n_axes))
+                    counts = known.least[level].astype(np.float64)
+                    completed[margin] = counts.reshape(*self.product.cell_shape(margin), *beyond)
+        return completed
+
+    @property
+    def _leaves_with_total(self) -> FloatArray:
+        """The covariances of the leaf cells with the grand total."""
+        pairs = zip(self._with_total, self.product.leaf_shape, strict=True)
+        return np.asarray(
+            reduce(np.multiply.outer, [np.broadcast_to(levels[-1], size) for levels, size in pairs])
+        )
+
+    def _pass(self, place: int, tables: Tables) -> Tables:
         """Turn the tables of all levels of an axis into estimates of its leaves."""
-        axis, variances = self.product.axes[place], self.of_axes[place]
-        done: dict[Margin, npt.NDArray[Any]] = {}
+        axis, done = self.product.axes[place], {}
         for rest in dict.fromkeys((*margin[:place], *margin[place + 1 :]) for margin in tables):
-            levels = self._levels(place, tables, rest)
+            margins = [(*rest[:place], level, *rest[place:]) for level in range(axis.depth + 1)]
+            levels = [
+                np.moveaxis(tables[margin], place, 0) if margin in tables and factor else None
+                for margin, factor in zip(margins, self.factors[place], strict=True)
+            ]
             if levels[-1] is not None:
-                leaves = least_squares(axis, levels, variances)[-1]
-                done[(*rest[:place], axis.depth, *rest[place:])] = np.moveaxis(leaves, 0, place)
+                leaves = least_squares(axis, levels, self._of_axes[place])[-1]
+                if self.known is not None and self.known[0] == place:
+                    leaves = self._with_known(levels, leaves)
+                done[margins[-1]] = np.moveaxis(leaves, 0, place)
         return done
 
-    def _last_pass(self, place: int, tables: dict[Margin, npt.NDArray[Any]]) -> FloatArray:
-        """Return the estimates of the leaf cells from those of the leaves of all axes but one."""
-        axis, variances = self.product.axes[place], self.of_axes[place]
-        ground = self.product.margins[-1]
-        rest = (*ground[:place], *ground[place + 1 :])
-        levels = self._levels(place, tables, rest)
-        leaves = least_squares(axis, levels, variances)[-1]
-        if self.known is not None and self._conditioned is not None:
-            over_others = tuple(range(1, leaves.ndim))
-            totals = [None if level is None else level.sum(axis=over_others) for level in levels]
-            stated = [
-                np.where(exact, least, 0.0 if own is None else own)
-                if exact.any() or own is not None
-                else None
-                for exact, least, own in zip(self.known[1].exact, self.known[1].least, totals, strict=True)
-            ]
-            given = [
-                None if own is None else np.broadcast_to(own, size)
-                for own, size in zip(stated, axis.level_sizes, strict=True)
-            ]
-            known = least_squares(axis, given, self._conditioned)[-1]
-            others = [each for each in range(len(self.product.axes)) if each != place]
-            weights = [
-                np.broadcast_to(self._with_root[each][-1], self.product.axes[each].n_leaves)
-                / self._with_root[each][0][0]
-                for each in others
-            ]
-            correction = known - leaves.sum(axis=over_others)
-            leaves = leaves + reduce(np.multiply.outer, [correction, *weights])
-        return np.moveaxis(leaves, 0, place)
+    def _with_known(self, levels: Sequence[FloatArray | None], leaves: FloatArray) -> FloatArray:
+        """Correct the leaf cells, the axis on which counts are known first, for what is known."""
+        assert self.known is not None
+        assert self._conditioned is not None
+        place, known = self.known
+        axis, over_others = self.product.axes[place], tuple(range(1, leaves.ndim))
+        totals = [
+            stated(known, level, None if table is None else table.sum(axis=over_others))
+            for level, table in enumerate(levels)
+        ]
+        correction = least_squares(axis, totals, self._conditioned)[-1] - leaves.sum(axis=over_others)
+        parts = [correction]
+        for other, size in enumerate(self.product.leaf_shape):
+            if other != place:
+                root = self._with_root[other]
+                parts.append(np.broadcast_to(root[-1] / root[0][0], size))
+        return np.asarray(leaves + reduce(np.multiply.outer, parts).reshape(leaves.shape))
 
 
 def _covariances_with_root(axis: Tree, variances: Variances) -> list[FloatArray]:
