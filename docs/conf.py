@@ -42,7 +42,7 @@ for notebook in sorted((here.parent / "notebooks").glob("*.ipynb")):
 # The pages that the examples publish of simulated records, beside those of the documentation.
 examples = here / "generated" / "examples"
 examples.mkdir(parents=True, exist_ok=True)
-for name, period in {"clinics": "2025-02", "weblogs": "2025-W14"}.items():
+for name, period in {"clinics": "2025-02", "weblogs": "2025-W14", "census": ""}.items():
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
         runpy.run_path(str(here / "examples" / name / "run.py"))["main"](Path(folder))
         shutil.copy(Path(folder, "published", period, "index.html"), examples / f"example-{name}.html")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pandas_dptree.errors import LedgerError, visible
 from pandas_dptree.ledger.accounts import Account
 from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.crossed import CrossedPlan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
@@ -26,6 +27,9 @@ from pandas_dptree.programmes.tables import spent_by
 __all__ = ["described", "refusal_of"]
 
 _INDENT: Final = " " * 9
+_MOST_LISTED = 12
+"""The levels, or margins, whose errors are listed one by one."""
+
 _ROWS: Final = 500
 """The size of the group for which errors of means are stated."""
 _CLASSES: Final = {"E": 0.5, "A": 0.05}
@@ -108,7 +112,7 @@ def _subject(table: Table) -> str:
 
 
 def _rows(plan: Measurement) -> str:
-    return f"{int(plan.to_frame()['nodes'].sum()):,}"
+    return f"{sum(plan._n_listed):,}"
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -175,8 +179,20 @@ def _short(error: float) -> str:
 
 
 def _by_level(plan: Measurement) -> str:
-    levels = zip(plan.level_names, plan.std_errors, strict=True)
-    return ", ".join(f"{level} {_short(error)}" for level, error in levels)
+    shown = _shown(plan)
+    if len(shown) <= _MOST_LISTED:
+        return ", ".join(f"{level} {_short(error)}" for level, error in shown)
+    (least, smallest), *_, (most, largest) = sorted(shown, key=lambda each: each[1])
+    return (
+        f"from {_short(smallest)} ({least}) to {_short(largest)} ({most}) in {len(shown)} margins; "
+        "print the plan for all"
+    )
+
+
+def _shown(plan: Measurement) -> list[tuple[str, float]]:
+    """Return the names of the levels, or margins, of the table, with their standard errors."""
+    levels = zip(plan.level_names, plan.std_errors.tolist(), plan._n_listed, strict=True)
+    return [(str(name), error) for name, error, n in levels if n]
 
 
 # The account ----------------------------------------------------------------------------------------------
@@ -302,9 +318,10 @@ def _class_notes(checked: Checked) -> Iterator[Problem]:
         counted = {"counts": "rows", "units": "units"}.get(table.verb)
         if not isinstance(plan, Measurement) or counted is None or len(plan.level_names) < 2:
             continue
-        error, level = float(plan.std_errors[-1]), plan.level_names[-1]
+        (level, error), above = _shown(plan)[-1], plan.level_names[-2]
         least = {name: math.ceil(error / most) for name, most in _CLASSES.items()}
-        coarser = f'down_to = "{plan.level_names[-2]}", or ' if len(plan.level_names) > 2 else ""
+        nested = not isinstance(plan, CrossedPlan) and len(plan.level_names) > 2
+        coarser = f'down_to = "{above}", or ' if nested else ""
         yield Problem(
             (), table.line,
             f"at a standard error of {error:.3g}, {_one(level)} needs {least['E']:,} {counted} to be of "

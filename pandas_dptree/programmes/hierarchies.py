@@ -271,6 +271,9 @@ def crossed(axes: Mapping[str, Sequence[Levels]]) -> Hierarchy:
         domain=cross({axis: part.domain for axis, part in parts.items()}),
         private_keys=(),
         labels={level: shown for part in parts.values() for level, shown in part.labels.items()},
+        aliases={
+            alias: full for levels in axes.values() for each in levels for alias, full in each.aliases.items()
+        },
     )
 
 

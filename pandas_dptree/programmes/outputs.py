@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,10 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, quote
+from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.ledger.store import sync_folder
+from pandas_dptree.output.crossed_columns import axes_of, level_column
+from pandas_dptree.output.crossed_tables import CrossedTable
 from pandas_dptree.output.derived.matching import rows_of_paths
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.files import to_file
@@ -108,8 +111,11 @@ def _write_zarr(table: pd.DataFrame, path: Path) -> None:
 
 
 def as_tree(table: pd.DataFrame) -> xr.DataTree:
-    """Return a table as a tree of datasets, one a level, each with a row for each of its nodes."""
+    """Return a table as a tree of datasets, one a level or margin, each with a row for each of its nodes."""
     attrs = {"dp": json.dumps(table.attrs["dp"])}
+    if axes_of(table):
+        margins = {f"/{name}": dataset for name, dataset in _margins(CrossedTable.of(table))}
+        return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs), **margins})
     if "level" not in table.columns:
         return xr.DataTree(_rows(table.reset_index(), "row").assign_attrs(attrs))
     levels = table.groupby("level", observed=True, sort=False)
@@ -118,12 +124,37 @@ def as_tree(table: pd.DataFrame) -> xr.DataTree:
 
 
 def _rows(part: pd.DataFrame, dimension: str) -> xr.Dataset:
-    """Return rows as a dataset of one dimension; what is no number or time is text."""
-    arrays = {}
-    for name, column in part.drop(columns="level", errors="ignore").dropna(axis="columns", how="all").items():
-        values = np.asarray(column)
-        arrays[str(name)] = values if values.dtype.kind in "iufbM" else np.asarray(column.astype(str), str)
-    return xr.Dataset({name: (f"{dimension} rows", values) for name, values in arrays.items()})
+    """Return rows as a dataset of one dimension."""
+    columns = part.drop(columns="level", errors="ignore").dropna(axis="columns", how="all")
+    return xr.Dataset({str(name): (f"{dimension} rows", _plain(each)) for name, each in columns.items()})
+
+
+def _margins(table: CrossedTable) -> Iterator[tuple[str, xr.Dataset]]:
+    """Return the name and the dataset of each margin of a whole table: a dimension for each axis."""
+    taken = {level_column(axis) for axis in table.axes} | {
+        key for own in table.axes.values() for key in own.keys
+    }
+    values = [name for name in table.table.columns if name not in taken]
+    for margin, rows in table.margins:
+        nodes = table.nodes[rows]
+        rows = rows[np.lexsort(nodes.T[::-1])]
+        dims: list[str] = []
+        shape: list[int] = []
+        coordinates: dict[str, Any] = {}
+        for place, (own, level) in enumerate(zip(table.axes.values(), margin, strict=True)):
+            if level:
+                here = own.table.iloc[np.unique(nodes[:, place])]
+                dims.append(f"{own.keys[level - 1]} rows")
+                shape.append(len(here))
+                coordinates |= {str(key): (dims[-1], _plain(here[key])) for key in own.keys[:level]}
+        numbers = {str(name): (dims, _plain(table.table[name].iloc[rows]).reshape(shape)) for name in values}
+        yield ",".join(dim.removesuffix(" rows") for dim in dims) or ROOT, xr.Dataset(numbers | coordinates)
+
+
+def _plain(column: pd.Series) -> np.ndarray[Any, Any]:
+    """Return the values of a column; what is no number or time is text."""
+    values = np.asarray(column)
+    return values if values.dtype.kind in "iufbM" else np.asarray(column.astype(str), str)
 
 
 _WRITERS: Final[Mapping[str, Callable[[pd.DataFrame, Path], object]]] = {
@@ -155,7 +186,8 @@ def page_content(
     options, shown, labels = checked.page, dict(tables), _labels(checked)
     every: list[Mapping[str, Any]] = [{"table": name} for name in tables]
     show: list[Mapping[str, Any]] = []
-    for entry in options.show or every:
+    for stated in options.show or every:
+        entry = _in_full(checked, stated)
         if entry.get("as") == "change" and "before" not in entry and "table" in entry:
             name = entry["table"]
             earlier = before(name)
@@ -185,6 +217,15 @@ def page_content(
         "reliability": options.reliability,
         "blank": options.blank,
     }
+
+
+def _in_full(checked: Checked, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replace short names of levels in the margin of an entry."""
+    margin, name = entry.get("margin"), entry.get("table")
+    hierarchy = checked.hierarchies.get(name) if isinstance(name, str) else None
+    if hierarchy is None or not isinstance(margin, dict):
+        return entry
+    return {**entry, "margin": {axis: hierarchy.aliases.get(level, level) for axis, level in margin.items()}}
 
 
 def can_combine(checked: Checked, name: str, table: Any, paths: Sequence[Sequence[Any]]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,8 @@ class Hierarchy:
     private_keys : tuple of str
     labels : mapping of str to mapping
         For a level, the text that is shown for each of its keys. Keys that are left out are shown themselves.
+    aliases : mapping of str to str
+        What a programme may write for levels of crossed hierarchies, such as ``year`` for ``age_year``.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Hierarchy:
     domain: Domain | CrossedDomain | PrefixTree | None
     private_keys: tuple[str, ...]
     labels: Mapping[str, Mapping[Hashable, str]]
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

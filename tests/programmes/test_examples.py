@@ -1,8 +1,10 @@
 """The programmes of docs/examples run from nothing, and again from what they left."""
 
 import importlib.util
+from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
@@ -74,3 +76,20 @@ def test_web_logs(tmp_path, capsys, monkeypatch, size):
     shown = set(dpt.read_file(folder / "pages.parquet")["path"].dropna())
     assert "/articles/1" in shown and not any(path.startswith("/account") for path in shown)
     assert len(dpt.read_file(folder / "hours.parquet")) == 1 + 7 + 7 * 24
+
+
+def test_census(tmp_path, capsys, monkeypatch):
+    run = example("census", monkeypatch, None)
+    monkeypatch.setattr(run, "persons", partial(run.persons, n=4000))
+    run.main(tmp_path)
+    assert "exactly the budget" in capsys.readouterr().out
+    assert {"persons.parquet", "persons.xlsx", "index.html"} <= names(tmp_path / "published")
+    table = dpt.read_file(tmp_path / "published" / "persons.parquet")
+    people = pd.read_parquet(tmp_path / "persons.parquet")
+    states = table.dp.margin(place="state")["count"]
+    assert (states == people.groupby("state").size()).all()
+    by_age = table.dp.margin(place="state", age="age_year", sex="sex")["count"]
+    assert (by_age.groupby("state").sum() == states).all()
+    assert (table.dp.margin(place="county")["count"].groupby("state").sum() == states).all()
+    empty = pd.read_parquet(tmp_path / "places.parquet").query("uninhabited")["tract"]
+    assert (table.dp.margin(place="tract")["count"][lambda each: each.index.isin(empty, "tract")] == 0).all()
