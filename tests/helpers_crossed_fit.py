@@ -40,9 +40,9 @@ def membership(product):
     ]
 
 
-def dense_estimates(product, noisy, variances):
+def dense_estimates(product, noisy, variances, allowed=True):
     """Least squares from the margins of finite variance; None for those that it leaves undetermined."""
-    matrices = membership(product)
+    matrices = [matrix * allowed for matrix in membership(product)]
     measured = [level for level, variance in enumerate(variances) if np.isfinite(variance)]
     scales = [np.sqrt(variances[level]) for level in measured]
     rows = np.concatenate([matrices[level] / scale for level, scale in zip(measured, scales, strict=True)])
@@ -54,14 +54,14 @@ def dense_estimates(product, noisy, variances):
     ]
 
 
-def noisy_margins(rng, product, leaves, variances):
+def noisy_margins(rng, product, leaves, variances, allowed=True):
     """Add noise to the margins of a table, and estimate all of them."""
     exact = product.roll_up(leaves)
     noisy = [
         margin + rng.normal(0, np.sqrt(variance) if np.isfinite(variance) else 0, len(margin))
         for margin, variance in zip(exact, variances, strict=True)
     ]
-    return dense_estimates(product, noisy, variances)
+    return dense_estimates(product, noisy, variances, allowed)
 
 
 def known_on(product, *, exact=None, empty=()):

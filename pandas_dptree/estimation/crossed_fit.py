@@ -40,6 +40,7 @@ from pandas_dptree.hierarchy.tree import Tree
 
 __all__ = ["fit_crossed", "flattest_leaves"]
 
+BoolArray = npt.NDArray[np.bool_]
 Table = npt.NDArray[Any]
 
 _LARGEST = 2**61
@@ -79,7 +80,7 @@ def fit_crossed(
     measured = np.isfinite(given) & (given > 0)
     precisions = np.divide(1.0, given, out=np.zeros(len(given)), where=measured)
     precisions = precisions.reshape(product.lattice_shape).transpose(order)
-    leaves = np.ascontiguousarray(flattest_leaves(product, estimates).transpose(order))
+    leaves = np.ascontiguousarray(flattest_leaves(product, estimates, known.zeros).transpose(order))
     table = np.array([_total(leaves.sum(), known, random_words is not None)])
     for place, axis in enumerate(axes):
         crossed = leaves.sum(axis=tuple(range(place + 1, len(axes)))).reshape(-1, axis.n_leaves)
@@ -96,22 +97,38 @@ def _total(estimate: float, known: CrossedKnown, whole: bool) -> Any:
     return np.int64(np.rint(total)) if whole else np.float64(total)
 
 
-def flattest_leaves(product: ProductTree, estimates: Sequence[FloatArray | None]) -> FloatArray:
+def flattest_leaves(
+    product: ProductTree, estimates: Sequence[FloatArray | None], zeros: Sequence[BoolArray]
+) -> FloatArray:
     r"""Return the least-norm table of leaf cells with all margins that can be estimated, of any sign.
 
     With :math:`Q_l` the projection that spreads each node of a level of an axis evenly over its leaves, it is
     the sum over these margins of their residuals, in the image of :math:`\bigotimes_d (Q_{l_d} - Q_{l_d-1})`.
-    Most terms cancel; where the leaf cells themselves are estimated, all but their estimates do.
+    Most terms cancel; where the leaf cells themselves are estimated, all but their estimates do. For each
+    axis, `zeros` says which of its leaves are empty: nothing is spread over these.
     """
     signs = np.array([each is not None for each in estimates], dtype=np.float64)
     signs = _mixed_differences(signs.reshape(product.lattice_shape))
-    below = [[axis.leaves_below(level) for level in range(axis.depth + 1)] for axis in product.axes]
+    sizes = [
+        [np.maximum(size, 1) for size in axis.roll_up((~empty).astype(np.int64))]
+        if empty.any()
+        else _leaves_below(axis)
+        for axis, empty in zip(product.axes, zeros, strict=True)
+    ]
     spread: dict[Margin, Table] = {}
     for margin, values in zip(product.margins, estimates, strict=True):
         if values is not None and signs[margin]:
-            even = values * (signs[margin] / product.outer(below, margin))
+            even = values * (signs[margin] / product.outer(sizes, margin))
             spread[margin] = even.reshape(product.cell_shape(margin))
-    return _gather(product.axes, spread)
+    leaves = _gather(product.axes, spread)
+    for place, empty in enumerate(zeros):
+        if empty.any():
+            leaves[(slice(None),) * place + (empty,)] = 0.0
+    return leaves
+
+
+def _leaves_below(axis: Tree) -> list[Values]:
+    return [axis.leaves_below(level) for level in range(axis.depth + 1)]
 
 
 def _mixed_differences(numbers: FloatArray) -> FloatArray:

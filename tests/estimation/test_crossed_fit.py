@@ -108,19 +108,30 @@ def test_known_totals_and_empty_slices_are_kept(draw, seed):
         )
 
 
-@each("listed", [{(1, 0, 0), (0, 0, 2)}, {(2, 1, 0), (0, 1, 2)}, {(2, 0, 1), (1, 1, 0), (0, 1, 1)}])
-def test_leaf_cells_that_cannot_be_estimated_are_as_flat_as_the_margins_allow(listed):
+LISTS = [{(1, 0, 0), (0, 0, 2)}, {(2, 1, 0), (0, 1, 2)}, {(2, 0, 1), (1, 1, 0), (0, 1, 1)}]
+
+
+@each("listed", LISTS)
+@each("empty", [[], [(2, 1), (0, 2)]])
+def test_leaf_cells_that_cannot_be_estimated_are_as_flat_as_the_margins_allow(listed, empty):
     rng = np.random.default_rng(0)
     product = products("three")
+    known = known_on(product, empty=empty)
     variances = np.array([1.0 if margin in listed else np.inf for margin in product.margins])
-    estimates = noisy_margins(rng, product, rng.poisson(3, product.n_leaves), variances)
-    leaves = flattest_leaves(product, estimates).reshape(-1)
+    truth = rng.poisson(3, product.leaf_shape)
+    for place, leaf in empty:
+        truth[(slice(None),) * place + (leaf,)] = 0
+    estimates = noisy_margins(rng, product, truth.reshape(-1), variances, ~known.exact[-1])
+    leaves = flattest_leaves(product, estimates, known.zeros).reshape(-1)
+    allowed = np.broadcast_to(~known.exact[-1], product.n_leaves)
     matrices = membership(product)
     rows = np.concatenate([m for m, each in zip(matrices, estimates, strict=True) if each is not None])
     values = np.concatenate([each for each in estimates if each is not None])
-    np.testing.assert_allclose(leaves, np.linalg.lstsq(rows, values, rcond=None)[0], atol=1e-9)
-    table = fit_crossed(product, estimates, variances, words())
+    expected = np.linalg.lstsq(rows * allowed, values, rcond=None)[0]
+    np.testing.assert_allclose(leaves, expected, atol=1e-9)
+    table = fit_crossed(product, estimates, variances, words(), known=known)
     assert table.dtype == np.int64 and (table >= 0).all() and table.sum() == np.rint(estimates[0][0])
+    assert not table[~allowed].any()
 
 
 def test_equal_cells_are_rounded_up_equally_often():
