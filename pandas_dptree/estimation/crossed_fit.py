@@ -110,9 +110,7 @@ def flattest_leaves(
     signs = np.array([each is not None for each in estimates], dtype=np.float64)
     signs = _mixed_differences(signs.reshape(product.lattice_shape))
     sizes = [
-        [np.maximum(size, 1) for size in axis.roll_up((~empty).astype(np.int64))]
-        if empty.any()
-        else _leaves_below(axis)
+        [np.maximum(size, 1) for size in axis.roll_up(~empty)] if empty.any() else _leaves_below(axis)
         for axis, empty in zip(product.axes, zeros, strict=True)
     ]
     spread: dict[Margin, Table] = {}
