@@ -6,7 +6,19 @@ are settled first, as for a single hierarchy; then the columns, which are the le
 are split in two again and again, as they lie in the *chain* of these axes: the levels of the first, then
 those of the second in each of its leaves, and so on. So the margins on the chain stay as accurate as least
 squares leaves them. Those off the chain are pulled towards their estimates by accelerated gradient steps,
-each followed by the same fit.
+each followed by the same fit; the table nearest to all measured margins is kept.
+
+That is a heuristic: its fixed point is not the nearest of all non-negative tables. What it costs, with the
+noise of a total loss of ρ = 0.1 on sex × age (6, 18) × month × 600 ragged counties, 89 % of the cells empty:
+no margin of at least 50 cells has more than 1.03 times the root mean squared error of least squares (1.02
+where cells hold 20 on average; 1.16 with a fifth axis of 8), and cells have 0.15 of it. The total is
+unbiased, but all else that is often small shrinks towards the mean: counties that hold nobody gain 3.5 and
+those of 6 to 50 lose 0.2 (the noise of least squares has a standard deviation of 9.5), county × age groups
+gain 0.7 and lose 1.2 (8.3), county × month 0.8 and 0.6 (9.2), cells of all axes 0.1 and 3.6 (7.2).
+
+Whole numbers are rounded split by split, so a margin off the chain has the rounding errors of the cells that
+it sums: 1.5 or so, where 36 cells are. Beside noise that is less than this they are the larger error; tables
+that need not be whole have none.
 
 Everything here is a function of noisy numbers and of public shapes: post-processing, free of privacy cost.
 """
@@ -134,6 +146,17 @@ def _mixed_differences(numbers: FloatArray) -> FloatArray:
     for place in range(numbers.ndim):
         numbers = -np.diff(numbers, axis=place, append=0.0)
     return numbers
+
+
+def _sums(axes: Sequence[Tree], table: Table) -> dict[Margin, Table]:
+    """Sum a table of leaf cells into every margin of its first axes."""
+    tables = {tuple(axis.depth for axis in axes): table}
+    for place, axis in enumerate(axes):
+        for margin, summed in list(tables.items()):
+            for level in reversed(range(axis.depth)):
+                summed = sum_along(axis, level, summed, place)
+                tables[*margin[:place], level, *margin[place + 1 :]] = summed
+    return tables
 
 
 def _gather(axes: Sequence[Tree], tables: Mapping[Margin, Table]) -> Table:
@@ -355,7 +378,7 @@ class _Pull:
     def _distance(self, rows: _Rows, table: FloatArray) -> tuple[float, FloatArray]:
         """Return the squared distance to the estimates of all measured margins, and the slope of the pull."""
         residuals = (table - rows.estimates).reshape(*self.columns.leaf_shape, -1)
-        margins = self.columns.sum_margins(residuals, self.measured)
+        margins = _sums(self.columns.axes, residuals)
         distance = sum(
             self.weights[each] * float((margins[each] ** 2 / rows.variances).sum()) for each in self.measured
         )
