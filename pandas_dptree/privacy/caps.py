@@ -19,7 +19,7 @@ def stated_caps(
     max_per_leaf: object, max_per_node: object, names: Sequence[Hashable], privacy_unit: Hashable | None
 ) -> Caps:
     """Return the caps that the options of a plan state, for the levels `names`, the root first."""
-    root, *_, leaf = names
+    root, leaf = names[0], names[-1]
     if max_per_node is not None and not isinstance(max_per_node, Mapping):
         raise ArgumentError(
             "max_per_node",

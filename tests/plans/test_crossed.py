@@ -352,3 +352,8 @@ def test_verbs_that_need_one_hierarchy_refuse_several():
         RECORDS.dp.tree_units(BY, domain=KEYS, rho=0.1, privacy_unit="person", max_nodes=2)
     with pytest.raises(ArgumentError, match="crosses several"):
         RECORDS.dp.quantiles("cost", [0.5], by=BY, domain=KEYS, bounds=(0, 50), bins=10, rho=0.1)
+
+
+def test_the_grand_total_alone_is_a_table():
+    table = plan_of(**NO_NOISE, margins=[{}]).release(RECORDS)
+    assert table["count"].tolist() == [len(RECORDS)]
