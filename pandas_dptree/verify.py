@@ -29,6 +29,7 @@ PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
 OTHER_KINDS = {
     "distribution": "a distribution",
     "joint": "distinct units beside other quantities",
+    "crossed": "the margins of crossed hierarchies",
     "implicit": "private keys, or a tree of prefixes",
     "multiplicative": "counts with bounded relative error",
     "implicit_multiplicative": "counts of prefixes with bounded relative error",

@@ -6,9 +6,10 @@ own: a tree of the nodes that occur in the table, with their names and parents.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from pandas_dptree.output.crossed_columns import axes_of, level_column, value_co
 from pandas_dptree.output.frames import check_not_derived
 from pandas_dptree.output.released import Quantities, Released
 
-__all__ = ["CrossedTable"]
+__all__ = ["CrossedTable", "read_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,25 @@ class CrossedTable(Quantities):
                 'keep_default_na=False, na_values=[\'\'] if keys look like "NA" or "None".',
             )
         return read
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """All keys, axis by axis."""
+        return [key for axis in self.axes.values() for key in axis.keys]
+
+    @property
+    def row_columns(self) -> list[Hashable]:
+        """The columns that say which cell a row is."""
+        return [*map(level_column, self.axes), *self.keys]
+
+    @cached_property
+    def depth(self) -> IntArray:
+        """A number of the margin of each row, shape (n_rows,)."""
+        return np.asarray(self.number_of(self.margin.T), dtype=np.int64)
+
+    def number_of(self, margin: Sequence[Any] | npt.NDArray[Any]) -> Any:
+        """Return the number of a margin in `depth`, or of many."""
+        return np.ravel_multi_index(tuple(margin), tuple(len(axis.keys) + 1 for axis in self.axes.values()))
 
     @cached_property
     def margin(self) -> IntArray:
@@ -108,6 +128,11 @@ class CrossedTable(Quantities):
     @cached_property
     def _sorted(self) -> IntArray:
         return self._cells(self.nodes)[self._order]
+
+
+def read_table(table: pd.DataFrame) -> Released | CrossedTable:
+    """Read a released table, of one hierarchy or of several that are crossed."""
+    return CrossedTable.of(table) if axes_of(table) else Released.of(table)
 
 
 def _nodes_of(table: pd.DataFrame, column: str, keys: list[Hashable]) -> tuple[Released, IntArray]:

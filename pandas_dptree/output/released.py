@@ -118,6 +118,11 @@ class Released(Quantities):
         return released
 
     @property
+    def row_columns(self) -> list[Hashable]:
+        """The columns that say which node a row is."""
+        return ["level", *self.keys]
+
+    @property
     def levels(self) -> list[tuple[str, IntArray]]:
         """The levels that have rows, from the root down, each with the positions of its rows."""
         names = [str(name) for name in (ROOT, *self.keys)]

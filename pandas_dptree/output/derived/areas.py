@@ -11,6 +11,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.additive import require_additive
+from pandas_dptree.output.crossed_columns import refuse_covariances
 from pandas_dptree.output.derived.estimates import Estimates
 from pandas_dptree.output.derived.frames import check_confidence, describe
 from pandas_dptree.output.derived.matching import as_paths, rows_of_paths
@@ -88,6 +89,7 @@ def combine(
             "must map names of areas to lists of numbers.",
             hint='for example weights={"Coast": [1, -1]}.',
         )
+    refuse_covariances(released, "sums")
     require_additive(
         provenance_of(released),
         Released.of(released).shown(column, argument="column").name,

@@ -36,7 +36,7 @@ from pandas_dptree.output.frames import prefix_of
 from pandas_dptree.output.released import Released, provenance_of
 from pandas_dptree.output.table_digest import state_digest, stated_digest, table_digest
 
-__all__ = ["Estimates", "Quantity", "check_whole", "level_of", "quantity_of", "with_linear"]
+__all__ = ["Estimates", "Quantity", "check_whole", "level_of", "linear_of", "quantity_of", "with_linear"]
 
 _WHOLE_TABLE = "use the table as it was released or read by dpt.read_file, and select rows of the result."
 _LINEAR = 'release with keep=["linear"]; for a table that a ledger keeps, use ledger.table(n, linear=True).'
@@ -128,6 +128,25 @@ def quantity_of(table: pd.DataFrame, column: Hashable, argument: str = "released
         count_scales=list(several[stated["count"]]["noise_scale"].values()) if "middle" in stated else [],
         excess=list(zip(excess.values(), max_nodes.values(), strict=True)),
     )
+
+
+def linear_of(table: pd.DataFrame, column: Hashable, argument: str, *, fit: str = "totals") -> FloatArray:
+    """Return the unbiased estimates of a column, or refuse a table that does not show them."""
+    name = _column_of_linear(column)
+    if name in table:
+        return table[name].to_numpy(dtype=np.float64)
+    if fit == "joint":
+        raise ArgumentError(
+            argument,
+            'has estimates by fit="joint", which moves totals: errors around them are not known, and it '
+            "lacks the unbiased estimates.",
+            hint=_LINEAR,
+        )
+    raise ArgumentError(argument, "lacks the unbiased estimates behind its numbers.", hint=_LINEAR)
+
+
+def _column_of_linear(column: Hashable) -> str:
+    return f"{prefix_of(None if column == 'count' else column)}linear"
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,20 +257,9 @@ class Estimates:
                 hint='release the sum and the count with tree_agg and keep=["linear"].',
             )
         check_whole(table, argument)
-        prefix = prefix_of(None if shown.name == "count" else shown.name)
-        if f"{prefix}linear" in table:
-            linear = table[f"{prefix}linear"].to_numpy(dtype=np.float64)
-        elif quantity.is_linear:
-            linear = shown.numbers
-        elif quantity.fit == "joint":
-            raise ArgumentError(
-                argument,
-                'has estimates by fit="joint", which moves totals: errors around them are not known, and it '
-                "lacks the unbiased estimates.",
-                hint=_LINEAR,
-            )
-        else:
-            raise ArgumentError(argument, "lacks the unbiased estimates behind its numbers.", hint=_LINEAR)
+        linear = shown.numbers
+        if not quantity.is_linear or _column_of_linear(shown.name) in table:
+            linear = linear_of(table, shown.name, argument, fit=quantity.fit)
         tree, nodes = _tree_of(released, len(quantity.scales), argument)
         known = np.zeros(len(table)) == shown.error
         kind, unit, combined = NOISES[quantity.mechanism], quantity.unit, quantity.consistency != "none"
@@ -378,7 +386,7 @@ def with_linear(table: Any, linear: Mapping[str, Sequence[Any]]) -> Any:
     nodes: list[IntArray] = []
     added = table.copy()
     for column in value_columns(table) if released is None else released.columns:
-        name = f"{prefix_of(None if column == 'count' else column)}linear"
+        name = _column_of_linear(column)
         if name not in table and str(column) in linear and quantity_of(table, column).shown != "mean":
             levels = linear[str(column)]
             if released is None:

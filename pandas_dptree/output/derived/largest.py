@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.intervals import error_half_widths, intervals
+from pandas_dptree.hierarchy.margin_names import margin_named
+from pandas_dptree.output.crossed_tables import CrossedTable
 from pandas_dptree.output.derived.estimates import level_of
 from pandas_dptree.output.derived.frames import check_confidence, derived_frame
 from pandas_dptree.output.derived.numbers import Numbers
 from pandas_dptree.output.frames import prefix_of
+from pandas_dptree.output.released import Released
 from pandas_dptree.signatures import public
 
 __all__ = ["top"]
@@ -23,7 +27,7 @@ def top(
     released: pd.DataFrame,
     n: int = 10,
     *,
-    level: Hashable | None = None,
+    level: Any = None,
     column: Hashable | None = None,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
@@ -35,8 +39,8 @@ def top(
         The whole table of counts or sums, as for ``proportions``, or of means.
     n : int, default 10
         How many nodes.
-    level : hashable, optional
-        Their level, by default the finest.
+    level : hashable or mapping, optional
+        Their level, by default the finest; of a crossed table a margin, such as ``{"place": "county"}``.
     column : hashable, optional
         The column that decides, by default the first.
     confidence : float, default 0.95
@@ -77,7 +81,7 @@ def top(
         raise ArgumentError("n", f"must be a whole number >= 1, not {quote(n)}.", hint="for example n=10.")
     numbers = Numbers.of(released, column)
     depth = numbers.released.depth
-    place = int(depth.max()) if level is None else level_of(numbers.released, level, "level")
+    place = int(depth.max()) if level is None else _place_of(numbers.released, level)
     rows = np.flatnonzero((depth == place) & ~np.isnan(numbers.shown))
     if not len(rows):
         raise ArgumentError("level", "has no numbers in the table.", hint="choose another level.")
@@ -109,3 +113,11 @@ def top(
     largest[f"{prefix}std_error"] = np.sqrt(numbers.variance)[rows[order]]
     largest[f"{prefix}lower"], largest[f"{prefix}upper"] = lower[order] * unit, upper[order] * unit
     return largest.reset_index(drop=True)
+
+
+def _place_of(released: Released | CrossedTable, level: Any) -> int:
+    """Return the number of a level, or of a margin, in the depths of a table."""
+    if isinstance(released, CrossedTable):
+        axes = {axis: own.keys for axis, own in released.axes.items()}
+        return int(released.number_of(margin_named(axes, level, "level")))
+    return level_of(released, level, "level")

@@ -10,14 +10,19 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located, numbered_combinations
+from pandas_dptree.output.crossed_tables import CrossedTable
 from pandas_dptree.output.released import Released
 
 __all__ = ["as_paths", "rows_of_nodes", "rows_of_paths"]
 
 
-def rows_of_nodes(released: Released, keys: Sequence[pd.Series], depth: IntArray) -> IntArray:
-    """Return the row of each node, -1 if there is none: a column for each key, and how many of them count."""
-    codes, sizes = [np.concatenate([released.depth, depth])], [len(released.keys) + 1]
+def rows_of_nodes(released: Released | CrossedTable, keys: Sequence[pd.Series], depth: IntArray) -> IntArray:
+    """Return the row of each node, -1 if there is none: a column for each key, and how many of them count.
+
+    Of crossed tables, `depth` has the number of the margin instead.
+    """
+    codes = [np.concatenate([released.depth, depth])]
+    sizes = [int(codes[0].max(initial=0)) + 1]
     for name, wanted in zip(released.keys, keys, strict=True):
         own, known = canonical_codes(released.table[name])
         codes.append(np.concatenate([own, located(wanted, known)]))

@@ -11,6 +11,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.output.additive import require_additive
+from pandas_dptree.output.crossed_columns import refuse_covariances
 from pandas_dptree.output.derived.estimates import Estimates, level_of
 from pandas_dptree.output.derived.frames import check_confidence, derived_frame
 from pandas_dptree.output.released import Released, provenance_of
@@ -78,6 +79,7 @@ def proportions(
     ['level', 'state', 'city', 'proportion', 'std_error', 'lower', 'upper']
     """
     check_confidence(confidence)
+    refuse_covariances(released, "proportions")
     require_additive(
         provenance_of(released),
         Released.of(released).shown(column, argument="column").name,

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.output.crossed_tables import read_table
 from pandas_dptree.output.derived.frames import derived_frame
-from pandas_dptree.output.released import Released
 from pandas_dptree.signatures import public
 
 __all__ = ["CLASSES", "KNOWN", "grades", "limits_of", "reliability"]
@@ -69,7 +69,7 @@ def reliability(released: pd.DataFrame, *, classes: str | Mapping[str, float] = 
     ['A', 'A']
     """
     limits = limits_of(classes)
-    table = Released.of(released)
+    table = read_table(released)
     letters = {}
     for column in table.columns:
         shown = table.shown(column)
