@@ -29,7 +29,7 @@ TOPICS = {
     "ledger": ["crashes", "model"],
     "mechanisms/multiplicative": ["evidence", "privacy"],
     "output": ["in_browser"],
-    "output/derived": ["coverage", "exact_coverage"],
+    "output/derived": ["coverage", "crossed", "exact_coverage"],
     "plans": [
         "crossed_check", "detection_probability", "distribution_json", "forged_plans", "people_bounds",
         "private_keys_bounds", "private_keys_privacy", "sums_from_middle", "typed_numbers",
