@@ -64,6 +64,34 @@ def test_any_totals_within_the_bounds_can_be_rounded_to(seed):
         assert (np.abs(whole - fitted) < 1 + 1e-6).all()
 
 
+@each_seed(4, 30)
+def test_blocks_are_the_nearest_tables_of_two_columns(seed):
+    rng = np.random.default_rng(seed)
+    (split,) = binary_splits((Tree.from_branching([2]),), [[np.ones(1), rng.uniform(0.3, 3, 2)]])
+    sums, spread, z = rng.uniform(0, 9, 4), rng.uniform(0.2, 5, 4), rng.normal(2, 4, (2, 4))
+    above = sums.sum() * np.array([[0.3], [0.7]])
+    table = split_columns([split], z, spread, sums, above, np.array([4]))
+    variances = np.multiply.outer(split.variances, spread)
+    best = optimize.minimize(
+        lambda y: ((y.reshape(2, 4) - z) ** 2 / variances).sum(),
+        np.multiply.outer([0.3, 0.7], sums).reshape(-1),
+        bounds=[(0, None)] * 8,
+        constraints={
+            "type": "eq",
+            "fun": lambda y: np.append(y.reshape(2, 4).sum(axis=0) - sums, y[:4].sum() - above[0]),
+        },
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 300},
+    )
+    np.testing.assert_allclose(table.reshape(-1), best.x, atol=1e-4)
+
+
+def test_limits_whose_sum_is_beyond_64_bits():
+    most, counts = np.full(9, 2**61), np.array([9])
+    fitted = fit_bounded(np.full(9, 2.0**57), np.ones(9), most, np.array([2**61]), counts)
+    np.testing.assert_allclose(fitted, 2.0**61 / 9)
+
+
 def test_what_floats_cannot_decide_is_shared():
     totals, counts = np.array([7]), np.array([3])
     most = np.array([4, 4, 4])

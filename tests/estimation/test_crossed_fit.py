@@ -78,13 +78,25 @@ def test_negative_numbers_alone_make_an_empty_table():
     assert not fit_crossed(product, estimates, np.ones(len(product.margins)), words()).any()
 
 
-def test_one_axis_is_a_single_hierarchy():
+@each("fixed", [{}, {(2, 4): 6.0}, {(1, 0): 3.0, (2, 2): 1.0, (2, 3): 0.0}])
+def test_one_axis_is_a_single_hierarchy(fixed):
     rng = np.random.default_rng(5)
     tree = Tree((np.array([3]), np.array([2, 4, 1])))
     measured = [rng.normal(2, 3, size) for size in tree.level_sizes]
-    variances = propagate(tree, [1.0, 2.0, 0.5])
-    estimates = least_squares(tree, measured, variances)
-    table = fit_crossed(ProductTree((tree,)), estimates, np.array([1.0, 2.0, 0.5]))
+    noise = [
+        np.full(size, variance) for size, variance in zip(tree.level_sizes, [1.0, 2.0, 0.5], strict=True)
+    ]
+    levels = [np.full(size, np.nan) for size in tree.level_sizes]
+    for (level, node), count in fixed.items():
+        measured[level][node], noise[level][node], levels[level][node] = count, 0.0, count
+    variances = propagate(tree, noise)
+    product = ProductTree((tree,))
+    table = fit_crossed(
+        product,
+        least_squares(tree, measured, variances),
+        np.array([1.0, 2.0, 0.5]),
+        known=known_on(product, exact=(0, levels)),
+    )
     np.testing.assert_allclose(table, nonnegative_totals(tree, measured, variances)[-1], atol=1e-9)
 
 
@@ -98,10 +110,12 @@ def test_known_totals_and_empty_slices_are_kept(draw, seed):
     exact = product.sum_margins(leaves, product.margins)
     place = seed % 3
     levels = [exact[tuple(level * (at == place) for at in range(3))] for level in range(3 - (place == 1))]
-    kept = [np.where(rng.random(values.size) < 0.5, values.reshape(-1), np.nan) for values in levels]
+    share = [0.5, 1.0][seed % 2]
+    kept = [np.where(rng.random(values.size) < share, values.reshape(-1), np.nan) for values in levels]
     known = known_on(product, exact=(place, kept), empty=[(2, 1)])
     variances = np.full(len(product.margins), 4.0)
     estimates = noisy_margins(rng, product, leaves.reshape(-1), variances)
+    variances[known.levels] = 0.0
     table = fit_crossed(product, estimates, variances, draw, known=known)
     assert (table >= 0).all() and not table.reshape(product.leaf_shape)[:, :, 1].any()
     for level, margin in enumerate(product.roll_up(table)):
@@ -109,6 +123,39 @@ def test_known_totals_and_empty_slices_are_kept(draw, seed):
         np.testing.assert_allclose(
             margin[fixed], np.broadcast_to(known.least[level], margin.shape)[fixed], atol=1e-9
         )
+
+
+def test_totals_beyond_all_measure_are_cut():
+    product = products("two")
+    estimates = list(product.roll_up(np.full(product.n_leaves, 1e19)))
+    table = fit_crossed(product, estimates, np.ones(len(product.margins)), words())
+    assert (table >= 0).all() and table.sum() == 2**61
+
+
+@each_seed(4, 40)
+def test_more_steps_never_take_a_table_away_from_the_estimates(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    product = ProductTree((Tree.from_branching([2]), Tree.from_branching([2, 2]), Tree.from_branching([6])))
+    leaves = rng.poisson(0.4, product.leaf_shape) + rng.normal(0, 2, product.leaf_shape)
+    estimates = list(product.roll_up(leaves.reshape(-1)))
+    steps = []
+    for n in range(9):
+        monkeypatch.setattr("pandas_dptree.estimation.crossed_fit._STEPS", n)
+        table = fit_crossed(product, estimates, np.ones(len(product.margins))).reshape(product.leaf_shape)
+        finest = product.sum_margins(
+            table - leaves, [margin for margin in product.margins if margin[-1] == 1]
+        )
+        steps.append(sum((each**2).sum() for margin, each in finest.items()))
+    assert (np.diff(steps) <= 1e-9).all()
+
+
+def test_the_total_is_at_least_what_is_known():
+    product = products("two")
+    known = known_on(product, exact=(1, [[np.nan], [7, np.nan], [np.nan, np.nan, np.nan, np.nan]]))
+    estimates = list(product.roll_up(np.full(product.n_leaves, -1.0)))
+    table = fit_crossed(product, estimates, np.ones(len(product.margins)), words(), known=known)
+    assert table.reshape(2, 4).sum(axis=0).tolist()[3] == 0
+    assert product.sum_margins(table.reshape(2, 4), [(0, 1)])[0, 1].tolist() == [[7, 0]]
 
 
 LISTS = [{(1, 0, 0), (0, 0, 2)}, {(2, 1, 0), (0, 1, 2)}, {(2, 0, 1), (1, 1, 0), (0, 1, 1)}]
