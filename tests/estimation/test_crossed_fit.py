@@ -8,11 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from pandas_dptree.estimation.crossed import crossed_squares
 from pandas_dptree.estimation.crossed_fit import fit_crossed, flattest_leaves
 from pandas_dptree.estimation.least_squares import least_squares, propagate
 from pandas_dptree.estimation.nonnegative import nonnegative_totals
+from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Gaussian
+from pandas_dptree.planning.levels import optimal_shares
+from pandas_dptree.privacy.loss import PrivacyLoss
+from pandas_dptree.privacy.sensitivity import Sensitivity
 from tests.helpers_cases import each
 from tests.helpers_crossed_fit import SHAPES, known_on, membership, noisy_margins
 from tests.helpers_random import each_seed, words
@@ -241,6 +247,56 @@ def test_margins_off_the_chain_would_be_less_accurate_if_they_were_not_pulled(mo
     variances = np.full(len(product.margins), 90.0)
     monkeypatch.setattr("pandas_dptree.estimation.crossed_fit._STEPS", 0)
     assert errors_beside_linear(product, truth, variances, 5).max() > 1.2
+
+
+def ragged(rng, *sizes):
+    """A tree with so many nodes on each level, in families of very different sizes."""
+    counts, above = [], 1
+    for size in sizes:
+        extra = rng.multinomial(size - above, rng.dirichlet(np.full(above, 0.6)))
+        counts.append(1 + extra)
+        above = size
+    return Tree(tuple(counts))
+
+
+AGE, PLACE = (6, 18), (50, 600)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mean", "rough", "of_cells"), [(20, 0.3, 0.9), (0.25, 1.5, 0.2)])
+@pytest.mark.parametrize(
+    ("spread", "place", "most"),
+    [
+        ((0.3, 1.5), PLACE, 1.05),
+        ((0.1, 0.3, 1.5), PLACE, 1.05),
+        ((0.1, 0.3, 0.1, 1.5), PLACE, 1.15),
+        ((0.1, 0.3, 0.1, 0.5, 1.5), (20, 150), 1.3),
+    ],
+)
+def test_whole_tables_of_two_to_five_axes(mean, rough, of_cells, spread, place, most):
+    rng = np.random.default_rng(11)
+    sex, month, kind = (Tree.from_branching([n]) for n in (2, 12, 8))
+    age, places = ragged(rng, *AGE), ragged(rng, *place)
+    axes = [(age, places), (sex, age, places), (sex, age, month, places), (sex, age, month, kind, places)]
+    product = ProductTree(axes[len(spread) - 2])
+    sizes = zip((axis.n_leaves for axis in product.axes), spread, strict=True)
+    truth = product.roll_up(population(rng, sizes, mean, rough).reshape(-1))
+    loss = PrivacyLoss(rho=0.1)
+    shares = [
+        optimal_shares(axis, Gaussian(), loss, Sensitivity(l1=1, l2_squared=1)) for axis in product.axes
+    ]
+    variances = 1 / (0.2 * reduce(np.multiply.outer, shares).reshape(-1))
+    squares = crossed_squares(product, variances, CrossedKnown.nothing(product))
+    errors = np.zeros((2, len(truth)))
+    for draw in range(3):
+        noisy = [np.rint(n + rng.normal(0, v**0.5, n.shape)) for n, v in zip(truth, variances, strict=True)]
+        estimates = squares.estimate(noisy)
+        fitted = product.roll_up(fit_crossed(product, estimates, variances, words(draw)))
+        for row, tables in enumerate((fitted, estimates)):
+            errors[row] += [((a - b) ** 2).mean() for a, b in zip(tables, truth, strict=True)]
+    ratios = np.sqrt(errors[0] / errors[1])
+    assert ratios[np.array(product.level_sizes) >= 50].max() < most
+    assert ratios[-1] < of_cells
 
 
 @each("name", ["two", "three"])
