@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pandas_dptree.estimation.least_squares import FloatArray, Variances
 from pandas_dptree.hierarchy.tree import Tree
 
-__all__ = ["coefficients", "covariance", "moments", "variance"]
+__all__ = ["coefficients", "covariance", "covariances_with_level", "moments", "variance"]
 
 
 def coefficients(tree: Tree, variances: Variances, weights: Sequence[npt.ArrayLike]) -> list[FloatArray]:
@@ -69,6 +69,20 @@ def covariance(variances: Variances, first: Sequence[FloatArray], second: Sequen
         float((a * b * np.where(np.isfinite(noise), noise, 0.0)).sum())
         for a, b, noise in zip(first, second, variances.noise, strict=True)
     )
+
+
+def covariances_with_level(tree: Tree, variances: Variances, level: int) -> list[FloatArray]:
+    """Return the covariance of each node of a level, and of the levels below, with its ancestor on the level.
+
+    The ancestor is a function of a child c and its siblings through their sum S alone, of which
+    :math:`z_c - (V_c / V_S) S` is independent: so the covariance of c is that of its parent times
+    :math:`V_c / V_S`.
+    """
+    found = [variances.final[level]]
+    for above in range(level, tree.depth):
+        below = tree.spread(above, variances.children[above])
+        found.append(_ratio(variances.subtree[above + 1], below) * tree.spread(above, found[-1]))
+    return found
 
 
 def variance(variances: Variances, of: Sequence[FloatArray]) -> float:

@@ -139,7 +139,11 @@ class CrossedSquares:
 
     def _terms(self, k: Margin, trees: Margin) -> list[Term]:
         """Return the terms of the variances of the cells of a margin of the trees in a class."""
-        terms, found = self._solvers[k].terms(trees), self._known_of(k, trees)
+        return self._known_terms(k, trees, self._solvers[k].terms(trees))
+
+    def _known_terms(self, k: Margin, trees: Margin, terms: list[Term]) -> list[Term]:
+        """Return terms without those of nodes whose counts are known."""
+        found = self._known_of(k, trees)
         if found is None:
             return terms
         place, known, level = found
@@ -173,21 +177,55 @@ class CrossedSquares:
                         [self._variance(self._terms(each, trees), trees) for each in self._solvers]
                     )
                 variance = of_trees[trees][k]
-            if not np.isfinite(variance).all():
-                variance = np.array([np.inf])
-            elif len(variance) > 1 or self._has_zeros:
-                shape = self.unknown.cell_shape(reduced)
-                along = (*shape[: self.n_trees], *(1 for _ in self._uniform))
-                along = along if len(variance) > 1 else (1,) * len(shape)
-                variance = self._restored(margin, np.broadcast_to(variance.reshape(along), shape))
-            found.append(variance)
+            finite = np.isfinite(variance).all()
+            found.append(self._unfolded(margin, variance) if finite else np.array([np.inf]))
         return found
+
+    def _unfolded(self, margin: Margin, values: FloatArray) -> FloatArray:
+        """Return values of a margin of the trees for all cells of a margin, folded if they agree."""
+        if len(values) == 1 and not self._has_zeros:
+            return values
+        shape = self.unknown.cell_shape(self._reduced(margin))
+        along = (*shape[: self.n_trees], *(1 for _ in self._uniform))
+        along = along if len(values) > 1 else (1,) * len(shape)
+        return self._restored(margin, np.broadcast_to(values.reshape(along), shape))
+
+    def covariances(self, margin: Margin, place: int, level: int) -> FloatArray:
+        """Return the covariance of each cell of a margin with the cell above it, at a level of one axis.
+
+        Folded where all agree, and inf where cells cannot be estimated. On a uniform axis, the cells below
+        one have equal covariances with it, of which the sum is its variance.
+        """
+        of_cells = self.variances[self.product.level_of(margin)]
+        reduced, own, top = self._reduced(margin), self.order.index(place), self.axes[place].levels[level]
+        if self.empty or reduced[own] == top or not np.isfinite(of_cells).all():
+            return of_cells
+        if own < self.n_trees:
+            trees, k = reduced[: self.n_trees], reduced[self.n_trees :]
+            terms = [
+                self._known_terms(each, trees, self._solvers[each].covariance_terms(trees, own, top))
+                for each in self._solvers
+            ]
+            values = self._over_classes([self._variance(each, trees, signed=True) for each in terms])[k]
+        else:
+            upper = (*reduced[:own], top, *reduced[own + 1 :])
+            trees, k = upper[: self.n_trees], upper[self.n_trees :]
+            values = self._over_classes(
+                [self._variance(self._terms(each, trees), trees) for each in self._solvers]
+            )[k]
+            sizes = self._sizes[own - self.n_trees]
+            values = values * (sizes[top] / sizes[reduced[own]])
+        return self._unfolded(margin, values)
+
+    def is_sum_of(self, margin: Margin, finer: Margin) -> bool:
+        """Whether the cells of a margin are sums of those of another one, beside structural zeros."""
+        return all(a <= b for a, b in zip(self._reduced(margin), self._reduced(finer), strict=True))
 
     def _beyond(self, reduced: Margin) -> bool:
         """Whether a margin is below all that is measured on some axis."""
         return any(level > axis.depth for level, axis in zip(reduced, self.unknown.axes, strict=True))
 
-    def _variance(self, terms: Sequence[Term], trees: Margin) -> FloatArray:
+    def _variance(self, terms: Sequence[Term], trees: Margin, *, signed: bool = False) -> FloatArray:
         """Add up terms of the variances of the cells of a margin of the trees; inf without any."""
         total: FloatArray = np.zeros(1) if terms else np.array([np.inf])
         for factor, values in terms:
@@ -197,7 +235,7 @@ class CrossedSquares:
                 )
                 values = [np.broadcast_to(each, size) for each, size in zip(values, sizes, strict=True)]
             total = total + factor * np.asarray(reduce(np.multiply.outer, values)).reshape(-1)
-        return np.maximum(total, 0.0)
+        return total if signed else np.maximum(total, 0.0)
 
     def _over_classes(self, of_classes: Sequence[FloatArray]) -> FloatArray:
         """Add up values of each class to those of a cell of each margin of the uniform axes."""

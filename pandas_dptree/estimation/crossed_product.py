@@ -33,6 +33,7 @@ from functools import cached_property, reduce
 import numpy as np
 import numpy.typing as npt
 
+from pandas_dptree.estimation.covariance import covariances_with_level
 from pandas_dptree.estimation.glued_trees import Term, stated
 from pandas_dptree.estimation.least_squares import FloatArray, Variances, least_squares, propagate
 from pandas_dptree.estimation.residual_classes import Tables
@@ -129,7 +130,7 @@ class ProductSquares:
     def _with_root(self) -> list[list[FloatArray]]:
         """Covariance of the nodes of each axis with its root."""
         pairs = zip(self.product.axes, self._of_axes, strict=True)
-        return [_covariances_with_root(*each) for each in pairs]
+        return [covariances_with_level(*each, 0) for each in pairs]
 
     @cached_property
     def _with_total(self) -> list[list[FloatArray]]:
@@ -137,7 +138,7 @@ class ProductSquares:
         factors = list(self._with_root)
         if self.known is not None and self._conditioned is not None:
             place, _ = self.known
-            factors[place] = _covariances_with_root(self.product.axes[place], self._conditioned)
+            factors[place] = covariances_with_level(self.product.axes[place], self._conditioned, 0)
         return factors
 
     @property
@@ -172,6 +173,34 @@ class ProductSquares:
         return [
             (factor, [values[level] for values, level in zip(of_axes, margin, strict=True)])
             for factor, of_axes in self._terms
+        ]
+
+    def covariance_terms(self, margin: Margin, place: int, level: int) -> list[Term]:
+        """Return the terms of the covariances of cells with those above them at a level of one axis."""
+        axis, depth = self.product.axes[place], margin[place]
+
+        def of_axis(variances: Variances) -> FloatArray:
+            return covariances_with_level(axis, variances, level)[depth - level]
+
+        def with_above(values: Sequence[FloatArray]) -> FloatArray:
+            above = values[level]
+            for each in range(level, depth):
+                above = axis.spread(each, above)
+            return values[depth] * above
+
+        terms = self.terms(margin)
+        factors = [of_axis(self._of_axes[place])] if terms else []
+        if terms and self.known is not None and self._conditioned is not None:
+            factors.append(
+                factors[0] - of_axis(self._conditioned)
+                if place == self.known[0]
+                else with_above(self._with_root[place]) / self._with_root[place][0][0]
+            )
+        if terms and self.extra:
+            factors.append(with_above(self._with_total[place]))
+        return [
+            (factor, [*values[:place], own, *values[place + 1 :]])
+            for (factor, values), own in zip(terms, factors, strict=True)
         ]
 
     def estimate(self, tables: Tables) -> Tables:
@@ -245,19 +274,3 @@ class ProductSquares:
                 root = self._with_root[other]
                 parts.append(np.broadcast_to(root[-1] / root[0][0], size))
         return np.asarray(leaves + reduce(np.multiply.outer, parts).reshape(leaves.shape))
-
-
-def _covariances_with_root(axis: Tree, variances: Variances) -> list[FloatArray]:
-    """Return the covariance of the estimate of each node with that of the root.
-
-    The root is a function of a child c and its siblings through their sum S alone, of which
-    :math:`z_c - (V_c / V_S) S` is independent: so the covariance of c is that of its parent times
-    :math:`V_c / V_S`.
-    """
-    covariances = [variances.final[0]]
-    for level in range(axis.depth):
-        below = axis.spread(level, variances.children[level])
-        with np.errstate(invalid="ignore"):
-            ratio = np.where(below > 0, variances.subtree[level + 1] / below, 0.0)
-        covariances.append(ratio * axis.spread(level, covariances[level]))
-    return covariances

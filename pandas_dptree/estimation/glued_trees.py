@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pandas_dptree.estimation.covariance import covariances_with_level
 from pandas_dptree.estimation.least_squares import (
     FloatArray,
     Variances,
@@ -125,6 +126,16 @@ class GluedTrees:
         ones: list[FloatArray] = [np.ones(1)] * len(margin)
         ones[place] = final
         return [(1.0, ones)] if np.isfinite(final).all() else []
+
+    def covariance_terms(self, margin: Margin, place: int, level: int) -> list[Term]:
+        """Return the terms of the covariances of cells with those above them at a level of one axis."""
+        terms = self.terms(margin)
+        if not terms:
+            return []
+        ones: list[FloatArray] = [np.ones(1)] * len(margin)
+        above = covariances_with_level(self._cut[place], self._variances[place], level)
+        ones[place] = above[margin[place] - level]
+        return [(1.0, ones)]
 
     def estimate(self, tables: Tables) -> Tables:
         """Return the estimates of all margins that have one; tables may have further axes after the trees."""
