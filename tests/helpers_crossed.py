@@ -111,3 +111,25 @@ def noisy_margins(rng, product, table, variances, known):
         np.where(exact, counts, np.rint(counts + each * v**0.5)).astype(np.int64) if np.isfinite(v) else None
         for v, counts, exact, each in zip(variances, product.roll_up(table), known.exact, noise, strict=True)
     ]
+
+
+def product_variances(rng, product, *, missing=0.3):
+    """Draw variances that are a product, the leaves of each axis measured."""
+    factors = []
+    for axis in product.axes:
+        own = rng.uniform(0.5, 4, axis.depth + 1)
+        own[:-1][rng.random(axis.depth) < missing] = np.inf
+        factors.append(own)
+    return reduce(np.multiply.outer, factors).reshape(-1)
+
+
+def star_variances(rng, product, ragged):
+    """Draw any variances of margins above the top on one ragged axis at most."""
+    return np.array(
+        [
+            rng.uniform(0.5, 4)
+            if sum(margin[place] > 0 for place in ragged) <= 1 and rng.random() < 0.6
+            else np.inf
+            for margin in product.margins
+        ]
+    )

@@ -18,8 +18,10 @@ from tests.helpers_crossed import (
     dense_crossed,
     margin_matrices,
     noisy_margins,
+    product_variances,
     random_known,
     random_product,
+    star_variances,
 )
 from tests.helpers_random import each_seed
 
@@ -60,28 +62,6 @@ def compare(rng, product, variances, known=None, table=None):
         listed = product.listed(level)
         if listed.any():
             assert squares.mean_variance(margin) == pytest.approx(full[listed].mean(), rel=1e-9, abs=1e-12)
-
-
-def product_variances(rng, product, *, missing=0.3):
-    """Draw variances that are a product, the leaves of each axis measured."""
-    factors = []
-    for axis in product.axes:
-        own = rng.uniform(0.5, 4, axis.depth + 1)
-        own[:-1][rng.random(axis.depth) < missing] = np.inf
-        factors.append(own)
-    return reduce(np.multiply.outer, factors).reshape(-1)
-
-
-def star_variances(rng, product, ragged):
-    """Draw any variances of margins above the top on one ragged axis at most."""
-    return np.array(
-        [
-            rng.uniform(0.5, 4)
-            if sum(margin[place] > 0 for place in ragged) <= 1 and rng.random() < 0.6
-            else np.inf
-            for margin in product.margins
-        ]
-    )
 
 
 SIZES = [(1, 0), (2, 0), (1, 1), (2, 1), (0, 2), (1, 2), (2, 0)]

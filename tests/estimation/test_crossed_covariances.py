@@ -7,8 +7,14 @@ from pandas_dptree.estimation.crossed_covariances import covariances_with_sum, m
 from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import Tree
-from tests.estimation.test_crossed import product_variances, star_variances
-from tests.helpers_crossed import dense_crossed, noisy_margins, random_known, random_product
+from tests.helpers_crossed import (
+    dense_crossed,
+    noisy_margins,
+    product_variances,
+    random_known,
+    random_product,
+    star_variances,
+)
 from tests.helpers_random import each_seed
 
 SIZES = [(2, 0), (1, 1), (2, 1), (0, 2), (1, 2), (1, 0)]
