@@ -17,7 +17,7 @@ from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.plans.serialize import fingerprint_of, level_sizes
 from tests.helpers_cases import each
-from tests.helpers_crossed import crossed
+from tests.helpers_crossed_records import crossed
 from tests.strategies import fewer
 
 COUNTIES = pd.DataFrame({"state": ["CA", "CA", "DC", "WA"], "county": ["Kern", "Napa", None, "King"]})

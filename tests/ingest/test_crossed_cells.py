@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pandas_dptree as dpt
+from pandas_dptree.errors import ColumnsError
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.ingest.contributions import leaf_totals
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.verbs.domains import crossed_domain_of
 from tests.helpers_cases import each
-from tests.helpers_crossed import Axis, cells_of, crossed, labelled
+from tests.helpers_crossed_records import Axis, cells_of, crossed, labelled
 from tests.helpers_engine_verbs import KEYS, LISTED, PLACES
 from tests.helpers_engines import ENGINES, in_pandas, in_spark, odd_records
 from tests.helpers_random import fixed_words, words
@@ -129,6 +130,23 @@ def test_a_domain_that_is_sent_to_a_worker_finds_the_same_cells():
     assert again.find_cells([np.array([3, -1, 60]), *[np.array([0, 0, 0])] * 2]).tolist() == [
         cells[0] - 1, -1, cells[2]
     ]  # fmt: skip
+
+
+def test_records_of_an_axis_that_is_cut_off_are_in_the_cell_above():
+    places = pd.DataFrame({"a": ["p", "p", "p", "q"], "b": ["r", "s", "t", None]})
+    domain = dpt.cross(c=dpt.Tree.from_branching([2]), a=Domain.from_frame(places, by=["a", "b"]))
+    every, none = np.arange(4), np.full(4, -1)
+    assert domain.find_cells([np.ones(4, dtype=int), every]).tolist() == [4, 5, 6, 7]
+    above, total = domain.with_margins([("c", "a")]), domain.with_margins(["c"])
+    assert above.find_cells([np.ones(4, dtype=int), every]).tolist() == [2, 2, 2, 3]
+    assert total.find_cells([np.array([0, 1, 1, -1]), every]).tolist() == [0, 1, 1, -1]
+    assert total.find_cells([np.array([0, 1, 1, -1]), none]).tolist() == [-1] * 4
+
+
+def test_columns_of_every_axis_must_fit_its_labels():
+    frame = pd.DataFrame({"a": ["p"], "b": ["r"], "c": pd.to_datetime(["2024-01-01"])})
+    with pytest.raises(ColumnsError, match="'c'"):
+        leaf_totals(frame, TINY, max_contributions=1)
 
 
 # One unit more, less, or another
