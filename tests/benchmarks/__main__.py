@@ -9,6 +9,7 @@ import pandas as pd
 from tests.benchmarks import (
     bench_arrays,
     bench_bounding,
+    bench_crossed,
     bench_distribution,
     bench_engines,
     bench_files,
@@ -40,6 +41,7 @@ def main() -> int:
         bench_distribution,
         bench_files,
         bench_arrays,
+        bench_crossed,
         bench_ledger,
         bench_labels,
         bench_engines,
