@@ -22,6 +22,8 @@ IN_PROGRAMMES: Final = {
     "--share": "split = { region = 0.25, district = 0.75 }",
     "--level-weight": "level_weights = { district = 50 }",
     "--objective": 'objective = "cells"',
+    "--cross": 'by = { place = "place", sex = "sex" }',
+    "--margins": 'margins = [{ place = "county", sex = "sex" }]',
     "--fit": 'fit = "joint"',
     "--granularity": "granularity = 0.5 for a column",
     "--threshold": "mechanism = { alpha = 0.25, threshold = 5000 }",

@@ -55,7 +55,7 @@ def test_options_of_programmes_name_the_key(files, capsys, verb, flag):
     printed = capsys.readouterr().err
     assert caught.value.code == 2 and f"Hint: {flag[0]} is stated in a programme, as" in printed
     key = IN_PROGRAMMES[flag[0]].split(" = ")[0]
-    assert key in (*OPTIONS, "granularity")
+    assert key in (*OPTIONS, "by", "granularity")
 
 
 def test_keys_from_a_csv_are_text(tmp_path, capsys):
