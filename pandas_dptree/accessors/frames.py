@@ -39,7 +39,10 @@ _OF_RELEASED_TABLES: Final = (
     "top",
 )  # fmt: skip
 
-_OF_CROSSED_TABLES: Final = ("domain", "margin", "to_file")
+_OF_CROSSED_TABLES: Final = (
+    "change_from", "combine", "domain", "margin", "plot", "proportions", "reliability", "to_file", "to_html",
+    "top",
+)  # fmt: skip
 
 
 class DataFrameAccessor:

@@ -15,7 +15,7 @@ from pandas_dptree.errors import ArgumentError, listed
 from pandas_dptree.hierarchy.margin_names import example
 from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT
 
-__all__ = ["axes_of", "level_column", "refuse_covariances", "refuse_crossed", "value_columns"]
+__all__ = ["axes_of", "level_column", "refuse_crossed", "value_columns"]
 
 _SUFFIX: Final = "_level"
 
@@ -96,16 +96,4 @@ def refuse_crossed(released: pd.DataFrame) -> None:
             "released",
             f"is a table of crossed hierarchies, with the axes {listed(axes)}.",
             hint=f"select a margin, with the level of each axis: counts.dp.margin({example(axes)}).",
-        )
-
-
-def refuse_covariances(released: pd.DataFrame, what: str) -> None:
-    """Refuse what needs the covariances of several cells of a crossed table."""
-    if axes_of(released):
-        raise ArgumentError(
-            "released",
-            f"is a table of crossed hierarchies, of which there are no {what} yet: their errors need the "
-            "covariances of its cells.",
-            hint="release a table of one hierarchy, whose keys nest; or use the numbers of margins, each of "
-            "which has its exact standard error.",
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.additive import require_additive
-from pandas_dptree.output.crossed_columns import refuse_covariances
+from pandas_dptree.output.crossed_columns import axes_of
+from pandas_dptree.output.crossed_tables import read_table
+from pandas_dptree.output.derived.crossed_areas import Blocks
+from pandas_dptree.output.derived.crossed_estimates import CrossedEstimates
 from pandas_dptree.output.derived.estimates import Estimates
 from pandas_dptree.output.derived.frames import check_confidence, describe
 from pandas_dptree.output.derived.matching import as_paths, rows_of_paths
@@ -41,10 +45,12 @@ def combine(
         The whole table of counts or sums, as for ``proportions``.
     areas : mapping from names to lists of paths
         The nodes of each area. A path has the keys of a node from the coarsest down; a single key is a node
-        of the first level, and ``()`` is the total. Areas may overlap each other.
+        of the first level, and ``()`` is the total. Areas may overlap each other. In crossed tables an area
+        maps axes to lists of paths, such as ``{"place": [("CA", "Marin")], "sex": ["F"]}``, which stands for
+        all their combinations, or is a list of such mappings; axes that are left out are added up.
     weights : mapping from names to lists of float, optional
-        For some areas a number for each path, by which its node is multiplied. Without it, no path of an area
-        may be repeated or below another one.
+        For some areas a number for each path (in crossed tables for each mapping), by which its node is
+        multiplied. Without it, no path of an area may be repeated or below another one.
     column : hashable, optional
         The count or sum to add up, by default the first.
     confidence : float, default 0.95
@@ -89,24 +95,21 @@ def combine(
             "must map names of areas to lists of numbers.",
             hint='for example weights={"Coast": [1, -1]}.',
         )
-    refuse_covariances(released, "sums")
     require_additive(
         provenance_of(released),
-        Released.of(released).shown(column, argument="column").name,
+        read_table(released).shown(column, argument="column").name,
         "sums",
         hint='make the areas a level of the records, and count its units: tree_units(["area"], ...).',
     )
-    estimates = Estimates.of(released, column)
-    table = []
-    for name, listed in areas.items():
-        paths = as_paths(listed, "areas")
-        rows = rows_of_paths(estimates.released, paths, "areas")
-        if name in given:
-            factors = _numbers(given[name], len(paths))
-        else:
-            factors = np.ones(len(rows))
-            _check_apart(estimates.released, rows, name)
-        table.append(_row(estimates, rows, factors, confidence))
+    row: Callable[[Any, Hashable, Any], Row]
+    estimates: Estimates | CrossedEstimates
+    if axes_of(released):
+        estimates = CrossedEstimates.of(released, column)
+        row = partial(_row_of_blocks, Blocks(estimates), confidence)
+    else:
+        estimates = Estimates.of(released, column)
+        row = partial(_row_of_paths, estimates, confidence)
+    table = [row(listed, name, given.get(name)) for name, listed in areas.items()]
     sums, errors, lower, upper = (np.array(values) for values in zip(*table, strict=True))
     prefix = prefix_of(None if estimates.column == "count" else estimates.column)
     whole = pd.api.types.is_integer_dtype(released[estimates.column]) and not (sums % 1).any()
@@ -126,16 +129,32 @@ def combine(
     )
 
 
-def _row(
-    estimates: Estimates, rows: IntArray, factors: np.ndarray[Any, Any], confidence: float
-) -> tuple[float, float, float, float]:
-    """Return the shown sum of an area, its standard error, and its interval, in the column's unit."""
+Row = tuple[float, float, float, float]
+"""The shown sum of an area, its standard error, and its interval, in the column's unit."""
+
+
+def _row_of_blocks(blocks: Blocks, confidence: float, given: Any, name: Hashable, weights: Any) -> Row:
+    """Add up cells of a crossed table."""
+    own = blocks.read(given, name)
+    if weights is None:
+        blocks.check_apart(own, name)
+    factors = np.ones(len(own)) if weights is None else _numbers(weights, len(own))
+    return blocks.row(own, factors, confidence)
+
+
+def _row_of_paths(estimates: Estimates, confidence: float, given: Any, name: Hashable, weights: Any) -> Row:
+    """Add up nodes of a table."""
+    paths = as_paths(given, "areas")
+    rows = rows_of_paths(estimates.released, paths, "areas")
+    if weights is None:
+        _check_apart(estimates.released, rows, name)
+    factors = np.ones(len(rows)) if weights is None else _numbers(weights, len(paths))
     unit = estimates.quantity.unit
     error, half = estimates.error_of_sum(rows, factors, confidence)
     linear, shown = (
         np.array([(factors * values[rows]).sum()]) for values in (estimates.linear, estimates.shown)
     )
-    lower, upper = estimates.intervals(
+    lower, upper = estimates.quantity.intervals(
         linear,
         np.array([half]),
         shown,

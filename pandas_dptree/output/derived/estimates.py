@@ -74,6 +74,13 @@ class Quantity:
         """Whether the shown numbers are themselves the unbiased estimates."""
         return self.consistency in ("linear", "none") or (self.signed and self.consistency == "nonnegative")
 
+    def intervals(
+        self, linear: FloatArray, half: FloatArray, shown: FloatArray, *, least: float, whole: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return intervals in the column's unit, moved inwards to whole units and widened to the shown."""
+        lower, upper = intervals(linear, half, least, np.inf, whole=whole, shown=shown)
+        return lower * self.unit, upper * self.unit
+
 
 def check_whole(table: pd.DataFrame, argument: str) -> None:
     """Refuse a table with other values than the digest that it states is of."""
@@ -350,13 +357,6 @@ class Estimates:
         total = variance.sum(keepdims=True)
         half = error_half_widths(total, fourth.sum(keepdims=True), step.max(keepdims=True), confidence)
         return float(total[0]) ** 0.5, float(half[0])
-
-    def intervals(
-        self, linear: FloatArray, half: FloatArray, shown: FloatArray, *, least: float, whole: bool
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return intervals in the column's unit, moved inwards to whole units and widened to the shown."""
-        lower, upper = intervals(linear, half, least, np.inf, whole=whole, shown=shown)
-        return lower * self.quantity.unit, upper * self.quantity.unit
 
     def _by_row(self, levels: Sequence[Any]) -> FloatArray:
         """Return level values of the rows of the table."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,13 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.estimation.joint_cumulants import cumulants_of_difference
 from pandas_dptree.estimation.ratios import ratio_intervals
 from pandas_dptree.output.additive import require_additive
-from pandas_dptree.output.crossed_columns import refuse_covariances
+from pandas_dptree.output.crossed_columns import axes_of
+from pandas_dptree.output.crossed_tables import read_table
+from pandas_dptree.output.derived.crossed_estimates import CrossedEstimates
+from pandas_dptree.output.derived.crossed_proportions import bases_of
 from pandas_dptree.output.derived.estimates import Estimates, level_of
 from pandas_dptree.output.derived.frames import check_confidence, derived_frame
-from pandas_dptree.output.released import Released, provenance_of
+from pandas_dptree.output.released import provenance_of
 from pandas_dptree.signatures import public
 
 __all__ = ["MIN_BASE", "proportions"]
@@ -26,7 +30,7 @@ MIN_BASE = 4.0
 @public
 def proportions(
     released: pd.DataFrame,
-    of: Hashable = "parent",
+    of: Any = "parent",
     *,
     column: Hashable | None = None,
     confidence: float = 0.95,
@@ -38,8 +42,10 @@ def proportions(
     released : pandas.DataFrame
         The whole table of counts or of sums that cannot be negative, with the column ``linear`` unless
         ``consistency="linear"`` or ``"none"``: release it with ``keep=["linear"]``.
-    of : hashable, default "parent"
-        ``"parent"``, ``"total"``, or the name of a level.
+    of : hashable or mapping, default "parent"
+        ``"parent"``, ``"total"``, or the name of a level. Of a crossed table ``"total"``, the grand total, or
+        one axis with the level of the base: ``{"sex": "total"}`` divides by the cell over all sexes,
+        ``{"place": "state"}`` by that of the same sex in the whole state.
     column : hashable, optional
         The count or sum to divide, by default the first.
     confidence : float, default 0.95
@@ -79,36 +85,45 @@ def proportions(
     ['level', 'state', 'city', 'proportion', 'std_error', 'lower', 'upper']
     """
     check_confidence(confidence)
-    refuse_covariances(released, "proportions")
     require_additive(
         provenance_of(released),
-        Released.of(released).shown(column, argument="column").name,
+        read_table(released).shown(column, argument="column").name,
         "proportions",
         hint="divide counts of records, which tree_counts releases.",
     )
-    estimates = Estimates.of(released, column)
+    estimates: Estimates | CrossedEstimates
+    if axes_of(released):
+        estimates, base, joint_of = bases_of(released, of, column)
+        steps = estimates.steps
+    else:
+        estimates = Estimates.of(released, column)
+        level = None if of == "parent" else level_of(estimates.released, of, "of")
+        base, steps = estimates.ancestors(level), estimates.moments[2]
+        joint_of = [estimates.joint_moments(level)]
     if estimates.quantity.signed:
         raise ArgumentError(
             "column",
             f"has values that may be negative, of which there are no proportions: {quote(estimates.column)}.",
             hint="use counts, or sums whose bounds begin at 0 or above.",
         )
-    level = None if of == "parent" else level_of(estimates.released, of, "of")
-    base, steps = estimates.ancestors(level), estimates.moments[2]
-    joint = estimates.joint_moments(level)
+    joint = joint_of[0]
     with np.errstate(divide="ignore", invalid="ignore"):
         total = estimates.shown[base]
         enough = (total > 0) & (total >= MIN_BASE * np.sqrt(joint[2]))
         share = np.where(enough, estimates.shown / total, np.nan)
         error = np.sqrt(cumulants_of_difference(joint, share)[0]) / total
-    lower, upper = ratio_intervals(
-        estimates.linear,
-        estimates.linear[base],
-        joint_cumulants=joint,
-        bounds=(0.0, 1.0),
-        confidence=confidence,
-        steps=(steps, steps[base]),
-    )
+    ends = [
+        ratio_intervals(
+            estimates.linear,
+            estimates.linear[base],
+            joint_cumulants=each,
+            bounds=(0.0, 1.0),
+            confidence=confidence,
+            steps=(steps, steps[base]),
+        )
+        for each in joint_of
+    ]
+    lower, upper = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
     columns = {
         "proportion": share,
         "std_error": error,

@@ -74,15 +74,6 @@ def test_cells_have_classes_of_reliability():
     assert len(grades) == len(table)
 
 
-@each(
-    "derive",
-    [lambda table: table.dp.proportions(), lambda table: table.dp.combine({"coast": [("CA", "Marin")]})],
-)
-def test_what_needs_covariances_is_refused(derive):
-    with pytest.raises(ArgumentError, match=r"(?s)crossed hierarchies.*covariances.*Hint: "):
-        derive(table_of())
-
-
 def test_changes_need_tables_of_the_same_axes():
     nested = dpt.plan(DOMAIN.axes["place"], rho=0.5, keep=["linear"]).release(LEAVES.sum(axis=1))
     with pytest.raises(ArgumentError, match="before"):
