@@ -72,7 +72,7 @@ def numbers_of(check):
     return +found
 
 
-@fewer(2)
+@fewer(3)
 @given(drawn=crossed(), batch=st.integers(1, 9))
 def test_numbers_are_those_of_brute_force(drawn, batch):
     axes, domain, frame = drawn
