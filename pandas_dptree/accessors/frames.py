@@ -203,14 +203,16 @@ class DataFrameAccessor:
         title: str | None = None,
         columns: Hashable | list[Hashable] | None = None,
         max_rows: int | None = MAX_ROWS,
+        margin: Any = None,
         plan: Plan[Any] | None = None,
         ledger: Ledger | None = None,
         **options: Unpack[PageOptions],
     ) -> str | None:
         """Format a released table as a self-contained page, with its protection in words.
 
-        Each level is a section, in which rows are grouped by what is above them. Each value is followed by
-        its margin, or by the ends of its interval. `pandas_dptree.page` sets several tables on one page.
+        Each level is a section, in which rows are grouped by what is above them; of a crossed table one
+        margin is shown. Each value is followed by its margin of error, or by the ends of its interval.
+        `pandas_dptree.page` sets several tables on one page.
 
         **Privacy.** The page shows the table and nothing else, so it costs nothing. It repeats what
         ``attrs["dp"]`` states about the protection, which proves nothing. Many operations on frames lose
@@ -227,7 +229,10 @@ class DataFrameAccessor:
             The values to show; by default all.
         max_rows : int, default 5,000
             If the table has more rows, its finest levels are left out, and the page says so. None for no
-            limit.
+            limit. It has no meaning for crossed tables.
+        margin : mapping, hashable or sequence of hashable, optional
+            The margin of a crossed table to show, as for `margin`, with its totals; the last axis that it
+            names makes the columns. By default the finest of at most two axes that fits.
         plan : Plan, optional
             The plan by which the table was released, for a table that has lost its ``attrs``. Whether it is
             that plan cannot be checked then. A table that states another plan is refused.
@@ -262,6 +267,7 @@ class DataFrameAccessor:
             title=title,
             columns=columns,
             max_rows=max_rows,
+            margin=margin,
             plan=plan,
             ledger=ledger,
             **options,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, listed
+from pandas_dptree.hierarchy.margin_names import margin_name
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.product_tree import Margin
 from pandas_dptree.hierarchy.tree import IntArray
@@ -100,6 +101,12 @@ class CrossedTable(Quantities):
             (tuple(map(int, each)), np.flatnonzero(margin.ravel() == place))
             for place, each in enumerate(found)
         ]
+
+    @property
+    def margin_names(self) -> list[str]:
+        """The names of the margins that have rows."""
+        keys = {axis: own.keys for axis, own in self.axes.items()}
+        return [margin_name(keys, margin) for margin, _ in self.margins]
 
     def rows_at(self, nodes: npt.NDArray[np.int64]) -> IntArray:
         """Find the rows of cells, given by the node on each axis, shape (n, n_axes): -1 if there is none."""

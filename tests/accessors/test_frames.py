@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree.errors import ArgumentError
 from tests.helpers_distribution import VERBS, small
 from tests.helpers_random import rng
 
@@ -70,3 +71,26 @@ def test_a_plan_takes_what_tree_counts_takes(by, private):
         options["domain"] = ["a", "b"]
     table = frame.dp.tree_counts(by, rng=rng(1), **options)
     pd.testing.assert_frame_equal(frame.dp.plan(by, **options).release(frame, rng=rng(1)), table)
+
+
+def test_each_method_of_released_tables_takes_a_crossed_one_or_refuses_it_by_name():
+    options = {"domain": {"place": ["CA", "NY"], "sex": ["F", "M"]}, "rho": 1.0, "keep": ["linear"]}
+    records = pd.DataFrame({"state": ["CA", "NY"] * 20, "sex": ["F", "F", "M", "M"] * 10})
+    table, before = (records.dp.tree_counts({"place": "state", "sex": "sex"}, **options) for _ in range(2))
+    works = {
+        "change_from": (before,), "combine": ({"women": {"sex": ["F"]}},), "domain": (),
+        "margin": ("state",), "proportions": ("total",), "reliability": (), "to_html": (), "top": (1,),
+    }  # fmt: skip
+    for name, arguments in works.items():
+        assert getattr(table.dp, name)(*arguments) is not None, name
+    refused = {
+        "level": lambda: table.dp.level("state"),
+        "levels": table.dp.plot.levels,
+        "icicle": table.dp.plot.icicle,
+        "heatmap": table.dp.plot.heatmap,
+    }
+    for name, call in refused.items():
+        with pytest.raises(ArgumentError, match=r"(?s)crossed hierarchies.*axes.*Hint: .*margin\("):
+            call()
+        assert name
+    assert {*dir(table.dp)} == {*works, "plot", "to_file"}

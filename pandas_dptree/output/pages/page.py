@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypedDict
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, did_you_mean, quote
+from pandas_dptree.output.crossed_tables import CrossedTable, read_table
 from pandas_dptree.output.derived.reliability import CLASSES, limits_of
 from pandas_dptree.output.html import element
 from pandas_dptree.output.html_page import check_title, write_page
@@ -16,6 +17,7 @@ from pandas_dptree.output.pages.labels import Labels
 from pandas_dptree.output.pages.sections import default_kinds
 from pandas_dptree.output.pages.setting import Setting
 from pandas_dptree.output.pages.texts import texts_of
+from pandas_dptree.output.pages.views import columns_of
 from pandas_dptree.output.pages.whole import Head, whole_page
 from pandas_dptree.output.protection import UNKNOWN_SOURCE
 from pandas_dptree.output.released import Released, provenance_of
@@ -202,6 +204,7 @@ def page_of_one(
     title: str | None,
     columns: Hashable | list[Hashable] | None,
     max_rows: int | None,
+    margin: Any = None,
     plan: Described | None = None,
     ledger: Keeper | None = None,
     date: object = None,
@@ -217,22 +220,30 @@ def page_of_one(
     check_title(title)
     texts = texts_of(language)
     shown = Labels(labels, texts)
-    released = Released.of(table)
+    released = read_table(table)
     provenance = provenance_of(table) if plan is None else _provenance_by(plan, released)
     setting = Setting({"": table}, {"": provenance}, texts, shown, *page_classes(reliability, blank))
-    view = setting.view("", columns)
+    chosen = columns_of(released, provenance, shown, texts, columns, setting.classes, setting.blank)
     if title is None:
-        named = texts.joined([column.heading for column in view.columns])
+        named = texts.joined([column.heading for column in chosen])
         levels = texts.joined([shown.inline(key) for key in released.keys])
         title = texts.fill("page.title", columns=named, levels=levels) if released.keys else named
     head = Head(title, date, publisher, notes, True)
     *pictures, kind = default_kinds(table)
     items: list[dict[str, Any]] = [{"table": "", "as": picture} for picture in pictures if columns is None]
-    items += [{"table": "", "as": kind, "columns": columns, "max_rows": max_rows}]
+    if isinstance(released, CrossedTable):
+        names = [column.shown.name for column in chosen]
+        items = [{"table": "", "as": kind, "margin": margin, "column": name} for name in names]
+    elif margin is not None:
+        raise ArgumentError(
+            "margin", "needs a table of crossed hierarchies.", hint="leave it out: all levels are shown."
+        )
+    else:
+        items += [{"table": "", "as": kind, "columns": columns, "max_rows": max_rows}]
     return Page(whole_page(setting, items, head, ledger, interactive=interactive))
 
 
-def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
+def _provenance_by(plan: Described, released: Released | CrossedTable) -> dict[str, Any]:
     """Return the provenance that a table states; if it states none, return that of a plan.
 
     A plan does not say whether the noise came from a secret source.
@@ -244,7 +255,10 @@ def _provenance_by(plan: Described, released: Released) -> dict[str, Any]:
             hint="read a stored plan with dpt.Plan.from_dict(data, domain).",
         )
     stated = provenance_of(released.table)
-    fits = list(map(str, plan.level_names[1:])) == list(map(str, released.keys))
+    if isinstance(released, CrossedTable):
+        fits = {*released.margin_names} <= {*map(str, plan.level_names)}
+    else:
+        fits = list(map(str, plan.level_names[1:])) == list(map(str, released.keys))
     if not fits or (stated and stated.get("digest") != plan.digest):
         raise ArgumentError(
             "plan",

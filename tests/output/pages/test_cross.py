@@ -152,3 +152,25 @@ def test_a_margin_that_is_too_wide_says_what_to_do():
     table = dpt.plan(wide, rho=1.0).release(np.full((50, 60), 10))
     with pytest.raises(ArgumentError, match="50 lines and 60 columns"):
         sections(table, margin={"first": "first", "second": "second"})
+
+
+def test_the_page_of_one_table_shows_a_margin_of_each_column():
+    plan = dpt.plan(DOMAIN, rho=1e6)
+    table = plan.release(LEAVES, rng=np.random.default_rng(0))
+    html = table.dp.to_html(margin={"place": "county", "sex": "sex"})
+    assert "<caption>Count by county, with a column for each sex</caption>" in html
+    (title,) = re.findall("<title>(.*?)</title>", html)
+    assert re.sub("[\u2066-\u2069]", "", title).startswith("Count, by state, county, sex and ")
+    assert "<caption>Count by county, with a column for each " in table.dp.to_html()
+    lost = table.copy()
+    lost.attrs = {}
+    assert "differential privacy" in lost.dp.to_html(plan=plan)
+    with pytest.raises(ArgumentError, match="another digest"):
+        table.dp.to_html(plan=dpt.plan(DOMAIN, rho=1e5))
+    nested = dpt.plan(DOMAIN.axes["place"], rho=1e6)
+    with pytest.raises(ArgumentError, match="it has other levels"):
+        table.dp.to_html(plan=nested)
+    with pytest.raises(ArgumentError, match="`margin` has no level"):
+        table.dp.to_html(margin="town")
+    with pytest.raises(ArgumentError, match=r"(?s)`margin` needs.*Hint: "):
+        nested.release(LEAVES.sum(axis=(1, 2))).dp.to_html(margin="state")
