@@ -32,6 +32,9 @@ Table = npt.NDArray[Any]
 _BLOCK = 2**16
 """Cells fitted at a time, so that they fit into the processor's cache."""
 
+_PARTS = 32
+"""At most in so many parts copies are rounded, each with what the ones before it lost."""
+
 _STEPS = 60
 """More than are needed, unless rounding errors stop them: then what is left is shared."""
 
@@ -55,6 +58,9 @@ class BinarySplit:
     variances: FloatArray
     """Variance of the sum over each finer run, up to a common factor."""
 
+    copies: int
+    """In so many parts of the columns the same is done: the leaf cells of the axes before the one divided."""
+
 
 def binary_splits(axes: Sequence[Tree], variances: Sequence[Sequence[Values]]) -> list[BinarySplit]:
     """Divide the crossed leaves of some axes, axis by axis and level by level, each run in two at a time.
@@ -70,16 +76,16 @@ def binary_splits(axes: Sequence[Tree], variances: Sequence[Sequence[Values]]) -
             size = axis.level_sizes[level]
             ends = first + np.cumsum(np.broadcast_to(axis.leaves_below(level), size))
             spread = np.multiply.outer(above, np.broadcast_to(of_axis[level], size))
-            chain.append((np.append(0, ends * inner), spread.reshape(-1)))
+            chain.append((np.append(0, ends * inner), spread.reshape(-1), len(above)))
         above = chain[-1][1] if axis.depth else above
     current, splits = np.array([0, width]), []
-    for edges, spread in chain:
+    for edges, spread, copies in chain:
         while len(current) < len(edges):
             place = np.searchsorted(edges, current)
             middle = edges[(place[:-1] + place[1:]) // 2][np.diff(place) > 1]
             finer = np.union1d(current, middle)
             sums = np.add.reduceat(spread, np.searchsorted(edges, finer[:-1]))
-            splits.append(BinarySplit(current, finer, sums))
+            splits.append(BinarySplit(current, finer, sums, copies))
             current = finer
     return splits
 
@@ -98,8 +104,11 @@ def split_columns(
     `sums` has one number for each node, `above` the table of the level above, and `counts` the numbers of
     children. In each block the first column minimises :math:`\sum_c (x_c - w_c)^2 / v_c`, with w and v those
     of the least-squares estimate from the `estimates` of both columns, whose variances are those of the node
-    times those of the columns, given that they add up to the row. With `random_words`, which returns so many
-    64-bit words, the table is whole; its sums and the level above it then are, too.
+    times those of the columns, given that they add up to the row.
+
+    With `random_words`, which returns so many 64-bit words, the table is whole; its sums and the level above
+    it then are, too. What the first columns lose by rounding is carried on to the next copies of the same
+    split, so that the errors of sums over the copies do not grow with their number.
     """
     size = len(variances)
     table = sums[None] if random_words is not None else sums[None].astype(np.float64)
@@ -109,12 +118,17 @@ def split_columns(
         divided = np.flatnonzero(np.diff(place) == 2)
         finer = np.empty((len(split.finer) - 1, size), dtype=table.dtype)
         finer[place[:-1]] = table
-        for rows in np.array_split(divided, math.ceil(len(divided) * size / _BLOCK)):
+        copies = divided.reshape(split.copies if random_words is not None else len(divided), -1)
+        parts = 1 + copies.size * size // _BLOCK if random_words is None else _PARTS
+        carried = np.zeros((copies.shape[1], size))
+        for part in np.array_split(copies, min(len(copies), parts)):
+            n, rows = len(part), part.reshape(-1)
             left = place[rows]
             first, second = split.variances[left, None], split.variances[left + 1, None]
             most = table[rows]
             weight = second / (first + second)
             target = estimated[left] * weight + (most - estimated[left + 1]) * (1 - weight)
+            target += np.tile(carried / n, (n, 1))
             spread = variances * (first * weight)
             totals, families = settled[left].reshape(-1), np.tile(counts, len(rows))
             limits: Table = most.reshape(-1)
@@ -123,6 +137,9 @@ def split_columns(
                 fitted = round_bounded(fitted, limits, totals, families, random_words)
             finer[left] = fitted.reshape(most.shape)
             finer[left + 1] = most - finer[left]
+            if random_words is not None:
+                lost = estimated[left] - estimated[left + 1] - (finer[left] - finer[left + 1])
+                carried += lost.reshape(n, -1, size).sum(axis=0) / 2
         table = finer
     return table
 
