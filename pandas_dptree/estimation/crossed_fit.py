@@ -18,7 +18,8 @@ gain 0.7 and lose 1.2 (8.3), county × month 0.8 and 0.6 (9.2), cells of all axe
 
 Whole numbers are rounded split by split, and what they lose is carried on from copy to copy of the same
 split, so that margins off the chain have errors of about 0.35 by it, as others have, and cells of 0.5. Where
-the noise is less than that it is the larger error: at ρ = 50, the margins have up to 2 times the error of least squares.
+the noise is less than that it is the larger error: at ρ = 50, margins have up to 2 times the error of least
+squares.
 
 Everything here is a function of noisy numbers and of public shapes: post-processing, free of privacy cost.
 """
