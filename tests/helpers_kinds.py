@@ -8,12 +8,15 @@ RECORDS = dpt.datasets.clinic_visits(2_000).assign(ip="10.0.0.7")
 DOMAIN = dpt.Domain.from_frame(dpt.datasets.clinics()[BY].drop_duplicates(), by=BY)
 REGIONS = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicates(), by=["region"])
 PREFIXES = dpt.prefixes("ip", bits=[8, 16], notation="ipv4")
+AGES = dpt.derived_domain(dpt.cut("age", levels={"band": [0, 40, 120]}))
+CROSSED = dpt.cross(place=DOMAIN, age=AGES)
 FACTOR = dpt.Multiplicative(alpha=0.25)
 KINDS = {
     type(plan).__name__: plan
     for plan in (
         dpt.plan(DOMAIN, **LOSS),
         dpt.plan_agg(DOMAIN, {"n": "count", "cost": dpt.mean("cost", bounds=(0, 500))}, **LOSS),
+        dpt.plan(CROSSED, **LOSS),
         dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
         dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
         dpt.plan(PREFIXES, **LOSS),

@@ -85,7 +85,7 @@ def test_a_failure_after_the_charge(files, ledger, capsys, monkeypatch):
     def fail(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("pandas_dptree.plans.execute.release_frame", fail)
+    monkeypatch.setattr("pandas_dptree.plans.measurement.release_frame", fail)
     assert counts(files, *charging(files)) == Status.CHARGED
     assert "failed after it was charged (account 'a', charge 3, note '2026-03')" in capsys.readouterr().err
     monkeypatch.undo()

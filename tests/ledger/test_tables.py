@@ -19,7 +19,7 @@ from pandas_dptree.ledger import tables
 from pandas_dptree.ledger.tables import kept_output
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.table_digest import stated_digest, table_digest
-from pandas_dptree.plans import execute
+from pandas_dptree.plans import measurement
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
 from tests.helpers_ledger import change, create, edited, forked, killed_at, problems
 
@@ -242,7 +242,7 @@ def test_a_failure_after_the_charge_says_what_was_charged(account, plan, monkeyp
     def fail(*_, **__):
         raise MemoryError("Ann")
 
-    monkeypatch.setattr("pandas_dptree.plans.execute.release_frame", fail)
+    monkeypatch.setattr("pandas_dptree.plans.measurement.release_frame", fail)
     with pytest.raises(ChargedError, match=r"account 'patients', charge 3, note '2026-03'") as error:
         plan.release(RECORDS, ledger=account, note=NOTE)
     assert [each.number for each in error.value.charges] == [3] and "Ann" not in str(error.value)
@@ -253,13 +253,13 @@ def test_a_failure_after_the_charge_says_what_was_charged(account, plan, monkeyp
 
 
 def test_a_failure_of_the_second_table_keeps_the_first(account, plan, monkeypatch):
-    made = execute.release_frame
+    made = measurement.release_frame
 
     def fail(*arguments):
-        monkeypatch.setattr(execute, "release_frame", lambda *_: 1 / 0)
+        monkeypatch.setattr(measurement, "release_frame", lambda *_: 1 / 0)
         return made(*arguments)
 
-    monkeypatch.setattr(execute, "release_frame", fail)
+    monkeypatch.setattr(measurement, "release_frame", fail)
     with pytest.raises(ChargedError, match=r"charge 4, note .*ZeroDivisionError") as error:
         account.release({"a": plan, "b": plan}, RECORDS, note=NOTE)
     assert [each.number for each in error.value.charges] == [4]

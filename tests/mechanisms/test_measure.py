@@ -28,7 +28,7 @@ class Known(AdditiveNoise):
     def budget(self, loss):
         raise NotImplementedError
 
-    _cost = variance = fourth_cumulant = half_width = squared_excess = delta = level_loss = budget
+    _cost = variance = scales_of = fourth_cumulant = half_width = squared_excess = delta = level_loss = budget
 
     def sample(self, noise_scale, size, source):
         return np.full(size, self.value * int(noise_scale))

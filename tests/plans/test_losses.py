@@ -46,6 +46,8 @@ PLANS = {
     "units": dpt.plan_units(DOMAIN, neighbors="replace", **EPSILON, **PEOPLE),
     "units in rho": dpt.plan_units(DOMAIN, mechanism="laplace", **RHO, **PEOPLE),
     "units, composed": dpt.plan_units(DOMAIN, mechanism="gaussian", **DELTA, **PEOPLE),
+    "crossed": dpt.plan(dpt.cross(one=TREE, other=TREE), neighbors="replace", **EPSILON),
+    "crossed in rho": dpt.plan(dpt.cross(one=TREE, other=TREE), **RHO),
     "distribution": dpt.plan_distribution("age", bounds=(0, 80), bins=16, domain=DOMAIN, **EPSILON),
     "factorization": dpt.plan_distribution(
         "age", bounds=(0, 80), bins=64, domain=DOMAIN, strategy="factorization", **DELTA

@@ -138,7 +138,7 @@ def test_what_fails_after_the_charge_is_not_marked_as_released(events, monkeypat
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pandas_dptree.plans.execute.release_frame", fail)
+    monkeypatch.setattr("pandas_dptree.plans.measurement.release_frame", fail)
     with pytest.raises(KeyboardInterrupt):
         PLANS["AdditivePlan"].release(RECORDS, ledger=Account(events), note=NOTE)
     assert events == ["check", "charge", "noise"]

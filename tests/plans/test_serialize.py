@@ -49,6 +49,7 @@ def planned(
     return dpt.plan(domain, **LOSS, mechanism=wish, **options)
 
 
+CROSSED = dpt.cross(place=DOMAIN, other=dpt.Tree.from_branching([2]))
 PLANS = [
     dpt.plan(DOMAIN, **LOSS, known={"total": 500}, confidence=0.9),
     planned(privacy_unit="person", max_contributions=2),
@@ -62,6 +63,7 @@ PLANS = [
     dpt.plan(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
     dpt.plan_distribution("cost", bounds=(0, 500), bins=8, domain=DOMAIN, **LOSS),
     dpt.plan_units(DOMAIN, **LOSS, privacy_unit="person", max_nodes={"region": 1, "district": 3}),
+    dpt.plan(CROSSED, **LOSS, margins=["region", "other"]),
 ]  # fmt: skip
 GATED = {
     "Gaussian thresholds": dpt.plan(PREFIXES, **LOSS, mechanism="gaussian", split="doubling"),

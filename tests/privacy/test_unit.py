@@ -115,6 +115,7 @@ def test_so_it_does_where_the_tree_is_too_large_to_be_listed(mechanism):
 
 PLANS = {
     "AdditivePlan": dpt.plan(DOMAIN, **LOSS),
+    "CrossedPlan": dpt.plan(dpt.cross(place=DOMAIN), **LOSS),
     "MultiplicativePlan": dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
     "ImplicitPlan": dpt.plan(TREE, **LOSS),
     "ImplicitMultiplicativePlan": dpt.plan(TREE, **LOSS, mechanism=FACTOR),
@@ -129,13 +130,19 @@ def test_plans_that_are_made_directly_keep_the_rule(kind):
     with pytest.raises(dpt.ArgumentError) as error:
         dataclasses.replace(plan, privacy_unit="who", max_contributions=None)
     assert names_what_is_missing(error)
-    for odd in (["who"], {"DistributionPlan": "cost", "AdditivePlan": "region"}.get(kind, VISITS["person"])):
+    for odd in (
+        ["who"],
+        {"DistributionPlan": "cost", "AdditivePlan": "region", "CrossedPlan": "region"}.get(
+            kind, VISITS["person"]
+        ),
+    ):
         with pytest.raises(dpt.ArgumentError, match="`privacy_unit` must name a column"):
             dataclasses.replace(plan, privacy_unit=odd, max_contributions=2)
     rows = dataclasses.replace(plan, privacy_unit=dpt.ROWS, max_contributions=None)
     assert (rows.privacy_unit, rows.max_contributions, repr(rows)) == (None, 1, repr(plan))
     more = {"privacy_unit": "who", "max_contributions": np.int64(3)}
-    anew = {"AdditivePlan": {"unit_noise_scales": FROM_SHARES}}.get(kind, {})
+    additive = kind in ("AdditivePlan", "CrossedPlan")
+    anew = {"unit_noise_scales": FROM_SHARES} if additive else {}
     if anew or kind in ("DistributionPlan", "ImplicitPlan"):  # whose noise is part of it, and would not do
         with pytest.raises(dpt.ArgumentError, match=r"less noise than the privacy|more than the privacy"):
             dataclasses.replace(plan, **more)
