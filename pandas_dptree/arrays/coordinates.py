@@ -25,6 +25,7 @@ from pandas_dptree.output.datatree import plain as to_plain_array
 
 __all__ = [
     "centres_of",
+    "check_array",
     "check_domain",
     "check_lengths",
     "dims_of",
@@ -42,8 +43,8 @@ def labels_of(array: xr.DataArray, name: Hashable) -> tuple[Hashable, pd.Series]
     return coordinate.dims[0], pd.Series(coordinate.variable.to_index_variable().to_index())
 
 
-def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
-    """List the dimensions of names, after a check that each has one label per index of one dimension."""
+def check_array(array: object) -> None:
+    """Check that a single array was passed."""
     if not isinstance(array, xr.DataArray):
         raise ArgumentError(
             "array",
@@ -53,6 +54,11 @@ def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "
             if isinstance(array, xr.Dataset)
             else "for the records themselves, one row each, call dpt.tree_counts.",
         )
+
+
+def dims_of(array: xr.DataArray, names: Sequence[Hashable], *, argument: str = "by") -> tuple[Hashable, ...]:
+    """List the dimensions of names, after a check that each has one label per index of one dimension."""
+    check_array(array)
     present = dict.fromkeys([*array.dims, *array.coords])
     absent = [name for name in names if name not in present]
     if absent:

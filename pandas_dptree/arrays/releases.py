@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from pandas_dptree.arrays.coordinates import check_domain, leaves_of
+from pandas_dptree.arrays.coordinates import check_array, check_domain, leaves_of
 from pandas_dptree.arrays.crossed import of_crossed
 from pandas_dptree.arrays.layout import lay_out_forest
 from pandas_dptree.arrays.variables import check_variables, names_of
@@ -57,6 +57,7 @@ def of_array(plan: AdditivePlan | CrossedPlan, array: xr.DataArray) -> Release:
             "is released by dataset.dp.release(plan), and a plan for a distribution by "
             "array.dp.cdf(dim, plan=plan).",
         )
+    check_array(array)
     check_cells(array)
     warn_if_released(array)
     check_array_names(array, plan.quantity)
