@@ -305,7 +305,8 @@ def test_randomness_comes_from_one_place():
                     continue
             found.add(path.relative_to(package).as_posix())
     assert found == {
-        "datasets.py", "distribution/strategy.py", "mechanisms/sampling.py", "planning/crossed_star.py", "planning/equal_subtrees.py",
+        "datasets.py", "distribution/strategy.py", "mechanisms/sampling.py", "planning/crossed_star.py",
+        "planning/equal_subtrees.py",
         "ingest/workers/on_dask.py", "ingest/workers/replies.py", "hierarchy/hash_tables.py",
         "programmes/rehearsing.py",
     }  # fmt: skip
