@@ -76,9 +76,10 @@ class Numbers:
             linear = linear_of(table, shown.name, argument)
         variance, fourth = _moments(shown.error, quantity)
         bounds = quantity.bounds if is_mean else (-np.inf if quantity.signed else 0.0, np.inf)
+        unit = 0.0 if is_mean else quantity.unit  # no weight of a measurement is above 1
         return cls(
-            released, shown.name, quantity.shown, bounds, 0.0 if is_mean else quantity.unit, shown.numbers,
-            linear, variance, fourth, np.zeros(len(table)),
+            released, shown.name, quantity.shown, bounds, unit, shown.numbers,
+            linear, variance, fourth, np.full(len(table), unit),
         )  # fmt: skip
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import ArgumentError, is_name
+from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.output.derived.areas import combine as combine_areas
 from pandas_dptree.output.derived.largest import top as largest
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.setting import Section, Setting, note, scrolled
 from pandas_dptree.output.pages.texts import isolated
-from pandas_dptree.output.pages.views import Column, View
+from pandas_dptree.output.pages.views import Column
+from pandas_dptree.output.released import Released
 
 __all__ = ["combine", "top"]
 
@@ -25,34 +27,41 @@ def top(
     tables: Sequence[str],
     *,
     n: int = 10,
-    level: Hashable | None = None,
+    level: Any = None,
     column: Hashable | None = None,
 ) -> list[Section]:
-    """Show the largest rows of a level, with intervals that hold at once."""
+    """Show the largest rows of a level, or of a margin, with intervals that hold at once."""
     texts, sections = page.texts, []
     for name in tables:
-        view = page.view(name, column)
-        value, confidence = view.columns[0].shown.name, page.confidence(name)
+        released, first = page.first_column(name, column)
+        value, confidence = first.shown.name, page.confidence(name)
         frame = largest(page.tables[name], n, level=level, column=value, confidence=confidence)
         told = texts.fill(
             "top.told",
             share=page.format.percent(confidence),
             n=page.format.whole(frame.attrs["dp_derived"]["competed"]),
         )
-        keys = frame[view.released.keys].astype(object).itertuples(index=False, name=None)
-        names = [_path(page, view, path) for path in keys]
+        keys = frame[released.keys].astype(object).itertuples(index=False, name=None)
+        names = [_path(page, released.keys, path) for path in keys]
         heading = texts.fill("top.heading", table=isolated(page.table_name(name)))
         if level is not None:
-            shown = isolated(page.labels.inline(level))
+            shown = isolated(page.labels.inline(level) if is_name(level) else _levels(page, level))
             heading = texts.fill("top.heading.level", table=isolated(page.table_name(name)), level=shown)
-        body = _list(page, name, view.columns[0], names, frame, ranks=True)
+        body = _list(page, name, first, names, frame, ranks=True)
         sections.append(Section(heading, Markup((note(told) or "") + body)))
     return sections
 
 
-def _path(page: Setting, view: View, path: Sequence[Any]) -> str:
+def _levels(page: Setting, margin: Any) -> str:
+    """Name the levels of a margin."""
+    levels = margin.values() if isinstance(margin, Mapping) else margin
+    names = [page.labels.inline(level) for level in levels if level != ROOT]
+    return page.texts.joined(names or [page.labels.inline(ROOT)])
+
+
+def _path(page: Setting, levels: Sequence[Hashable], path: Sequence[Any]) -> str:
     """Name a node by its keys, the last one first."""
-    pairs = zip(view.released.keys, path, strict=True)
+    pairs = zip(levels, path, strict=True)
     labels = [page.labels.key(level, str(key)) for level, key in pairs if not pd.isna(key)]
     return ", ".join(isolated(label) for label in reversed(labels))
 
@@ -73,8 +82,10 @@ def combine(
         )
     texts, sections = page.texts, []
     for name in tables:
-        first = page.view(name, column).columns[0]
-        paths = {area: [tuple(path) for path in each] for area, each in areas.items()}
+        released, first = page.first_column(name, column)
+        paths: Mapping[Hashable, Any] = areas
+        if isinstance(released, Released):
+            paths = {area: [tuple(path) for path in each] for area, each in areas.items()}
         frame = combine_areas(
             page.tables[name], paths, column=first.shown.name, confidence=page.confidence(name)
         )

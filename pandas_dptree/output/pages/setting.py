@@ -9,12 +9,15 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
+from pandas_dptree.output.crossed_columns import axes_of
+from pandas_dptree.output.crossed_tables import CrossedTable
 from pandas_dptree.output.derived.reliability import CLASSES
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.labels import Labels
 from pandas_dptree.output.pages.numbers import Format
 from pandas_dptree.output.pages.texts import Texts
-from pandas_dptree.output.pages.views import View
+from pandas_dptree.output.pages.views import Column, View, columns_of
+from pandas_dptree.output.released import Released
 
 __all__ = ["Section", "Setting", "capital", "note", "scrolled"]
 
@@ -78,6 +81,18 @@ class Setting:
         if chosen not in self._views:
             self._views[chosen] = self._read(name, columns)
         return self._views[chosen]
+
+    def first_column(self, name: str, column: Hashable | None) -> tuple[Released | CrossedTable, Column]:
+        """Return a table of one or of crossed hierarchies, and a column of it, by default the first."""
+        table = self.tables[name]
+        if not isinstance(table, pd.DataFrame) or not axes_of(table):
+            view = self.view(name, column)
+            return view.released, view.columns[0]
+        crossed = CrossedTable.of(table)
+        (first, *_) = columns_of(
+            crossed, self.provenances[name], self.labels, self.texts, column, self.classes, self.blank
+        )
+        return crossed, first
 
     def _read(self, name: str, columns: Hashable | list[Hashable] | None) -> View:
         table = self.tables[name]

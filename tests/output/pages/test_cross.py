@@ -174,3 +174,25 @@ def test_the_page_of_one_table_shows_a_margin_of_each_column():
         table.dp.to_html(margin="town")
     with pytest.raises(ArgumentError, match=r"(?s)`margin` needs.*Hint: "):
         nested.release(LEAVES.sum(axis=(1, 2))).dp.to_html(margin="state")
+
+
+@each(
+    "entry",
+    [
+        {"as": "top", "n": 2, "level": {"place": "county", "sex": "sex"}},
+        {"as": "top", "n": 2, "level": ["county", "sex"]},
+        {"as": "combine", "areas": {"women of Kern": {"place": [["CA", "Kern"]], "sex": ["F"]}}},
+    ],
+)
+def test_the_largest_cells_and_sums_of_cells_are_lists(entry):
+    table = table_of(keep=["linear"])
+    (html, *_), _ = sections(table, **entry)
+    largest = table.dp.margin(place="county", sex="sex")["count"]
+    number = largest.max() if entry["as"] == "top" else largest["CA", "Kern", "F"]
+    assert str(number) in html
+
+
+def test_what_needs_a_hierarchy_is_refused_on_pages():
+    for kind in ("levels", "icicle", "proportions"):
+        with pytest.raises(ArgumentError, match=r"(?s)crossed hierarchies.*Hint: "):
+            sections(table_of(keep=["linear"]), **{"as": kind})
