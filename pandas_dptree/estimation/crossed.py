@@ -379,7 +379,7 @@ def crossed_squares(product: ProductTree, variances: FloatArray, known: CrossedK
     for place, (axis, zeros, own) in enumerate(zip(product.axes, known.zeros, known.axes, strict=True)):
         others = tuple(each for each in range(used.ndim) if each != place)
         needed = used.any(axis=others) | np.array([exact.all() for exact in own.exact])
-        axes.append(UnknownAxis.of(axis, zeros & ~zeros.all(), needed))
+        axes.append(UnknownAxis.of(axis, zeros, needed))
     total_axis = known.total_axis
     trees = [place for place, axis in enumerate(axes) if place == total_axis or not axis.tree.is_uniform] or [
         max(range(len(axes)), key=lambda place: axes[place].tree.n_leaves)

@@ -31,7 +31,7 @@ class UnknownAxis:
 
     @classmethod
     def of(cls, axis: Tree, zeros: BoolArray, used: BoolArray) -> UnknownAxis:
-        """Reduce an axis, some but not all leaves of which are `zeros`, and of which some levels are used."""
+        """Reduce an axis, some leaves of which are `zeros`, and of which some levels are used."""
         counts: Sequence[IntArray] = axis.child_counts
         kept = None
         if zeros.any():
@@ -58,6 +58,5 @@ class UnknownAxis:
             if own <= self.tree.depth:
                 for all_of, given in ((exact, known.exact[level]), (least, known.least[level])):
                     size = all_of[own].shape if self.kept is None else self.kept[level].shape
-                    here = np.broadcast_to(given, size)[self.nodes(level)]
-                    all_of[own] = np.maximum(all_of[own], here)
+                    all_of[own] = np.broadcast_to(given, size)[self.nodes(level)]
         return Known(tuple(exact), tuple(least))
