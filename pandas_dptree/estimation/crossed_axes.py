@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +53,8 @@ class UnknownAxis:
 
     def known(self, known: Known) -> Known:
         """Return what is known of the nodes of `tree`."""
-        exact = [np.zeros(size, dtype=bool) for size in self.tree.level_sizes]
-        least = [np.zeros(size, dtype=np.int64) for size in self.tree.level_sizes]
+        exact: list[npt.NDArray[Any]] = [np.zeros(size, dtype=bool) for size in self.tree.level_sizes]
+        least: list[npt.NDArray[Any]] = [np.zeros(size, dtype=np.int64) for size in self.tree.level_sizes]
         for level, own in enumerate(self.levels):
             if own <= self.tree.depth:
                 for all_of, given in ((exact, known.exact[level]), (least, known.least[level])):

@@ -254,6 +254,17 @@ def test_known_totals_beside_other_axes(totals, others, form):
     compare(rng, product, variances, known, table.reshape(-1))
 
 
+def test_known_counts_are_as_they_are_whatever_is_measured():
+    rng, product = np.random.default_rng(0), ProductTree((RAGGED, UNEVEN))
+    known = known_of(product, {"level_2": [7, 3, 2, 4]}, None)
+    table = np.array([[7, 0, 0, 0], [3, 0, 0, 0], [2, 0, 0, 0], [4, 0, 0, 0]]).reshape(-1)
+    compare(rng, product, of_axes([3.0, 2.0, np.inf], [2.0, 1.0, 4.0]), known, table)
+    known = known_of(product, {"level_1": [7, 9]}, None)
+    for _ in range(30):
+        variances = product_variances(rng, product, missing=0.0)
+        assert (crossed_squares(product, variances, known).variances[3] == 0).all()
+
+
 def test_structural_zeros_leave_a_product_a_product():
     product = ProductTree((RAGGED, UNEVEN, FLAT))
     known = known_of(product, {"level_2": [np.nan, 0, 0, 0]}, {"level_2": [0, 0, np.nan, np.nan]}, None)
