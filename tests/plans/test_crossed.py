@@ -22,6 +22,7 @@ DOMAIN = dpt.cross(
 )
 LOSSES = [{"epsilon": 0.8}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 1e-6}]
 NO_NOISE = {"rho": 1e9}
+GAUSSIAN = {"rho": 0.1, "mechanism": "gaussian"}
 SOME = [{"place": "county"}, ("state", "age_band"), "sex"]
 
 
@@ -46,10 +47,10 @@ def plan_of(domain=DOMAIN, **options):
 # --- what is spent --------------------------------------------------------------------------------------
 
 
-@each("loss", LOSSES)
-@each("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("margins", [None, pytest.param(SOME, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @each("neighbors", ["add_remove", "replace"])
-@each("margins", [None, SOME])
 def test_all_margins_together_keep_to_the_loss(loss, mechanism, neighbors, margins):
     if mechanism == "gaussian" and loss == {"epsilon": 0.8}:
         with pytest.raises(ArgumentError, match="Hint: "):
@@ -87,7 +88,8 @@ def test_the_table_is_the_groupby_without_noise(consistency, margins):
         found = table.dp.margin(margin)["count"]
         keys = [RECORDS[key] for key in by] + ([band] if "age" in margin else [])
         expected = RECORDS.groupby(keys, observed=False).size()
-        assert np.allclose(found.to_numpy(dtype=float), expected.to_numpy(), atol=1e-3)
+        near = 0.5 if consistency == "nonnegative" and margins else 1e-3  # what no margin says is spread out
+        assert np.allclose(found.to_numpy(dtype=float), expected.to_numpy(), atol=near)
     assert (table["std_error"] < 1e-3).all()
 
 
@@ -234,11 +236,18 @@ def test_only_what_margins_need_is_measured():
 
 def test_weights_make_the_margins_that_matter_more_accurate():
     errors = {
-        weight: dpt.plan(DOMAIN, rho=0.1, level_weights={"place": {"state": weight}}) for weight in (1.0, 9.0)
+        weight: dpt.plan(DOMAIN, **GAUSSIAN, level_weights={"place": {"state": weight}})
+        for weight in (1.0, 9.0)
     }
     state = DOMAIN.level_names.index("state")
     assert errors[9.0].std_errors[state] < errors[1.0].std_errors[state]
-    listed = [dpt.plan(DOMAIN, rho=0.1, margins={"state": weight, ("county", "sex"): 1}) for weight in (1, 9)]
+
+
+@pytest.mark.slow
+def test_weights_of_margins_make_those_more_accurate():
+    listed = [
+        dpt.plan(DOMAIN, **GAUSSIAN, margins={"state": weight, ("county", "sex"): 1}) for weight in (1, 9)
+    ]
     shown = [dict(zip(each.level_names, each.std_errors, strict=True))["state"] for each in listed]
     assert shown[1] < shown[0]
 
@@ -274,6 +283,7 @@ def test_other_mechanisms_and_splits_are_compared():
     assert 1 <= plan.gap < 1.01
 
 
+@pytest.mark.slow
 def test_a_target_names_margins_and_costs_as_little_as_it_must():
     target = {"state": 5.0, ("county", "sex"): 4.0}
     plan = dpt.plan(DOMAIN, target=target, margins=list(target), mechanism="gaussian")
@@ -282,6 +292,12 @@ def test_a_target_names_margins_and_costs_as_little_as_it_must():
     assert 1 - 1e-3 < max(excess) <= 1
     with pytest.raises(ArgumentError, match="target"):
         dpt.plan(DOMAIN, rho=plan.rho / 2, target=target, margins=list(target), mechanism="gaussian")
+
+
+def test_a_target_of_one_margin_is_met_exactly():
+    plan = dpt.plan(DOMAIN, target={"sex": 4.0}, margins=["sex"], mechanism="gaussian")
+    shown = plan.std_errors[plan.level_names.index("sex")]
+    assert 4 * (1 - 1e-6) < shown <= 4
 
 
 @each(
