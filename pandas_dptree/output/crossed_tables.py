@@ -93,14 +93,13 @@ class CrossedTable(Quantities):
             [axis.depth[node] for axis, node in zip(self.axes.values(), self.nodes.T, strict=True)]
         )
 
-    @property
+    @cached_property
     def margins(self) -> list[tuple[Margin, IntArray]]:
         """The margins that have rows, the grand total first, each with the positions of its rows."""
-        found, margin = np.unique(self.margin, axis=0, return_inverse=True)
-        return [
-            (tuple(map(int, each)), np.flatnonzero(margin.ravel() == place))
-            for place, each in enumerate(found)
-        ]
+        order = np.argsort(self.depth, kind="stable")
+        starts = np.flatnonzero(np.diff(self.depth[order], prepend=-1))
+        found = zip(starts, np.append(starts[1:], len(order)), strict=True)
+        return [(tuple(self.margin[order[start]].tolist()), order[start:end]) for start, end in found]
 
     @property
     def margin_names(self) -> list[str]:
