@@ -36,6 +36,7 @@ def test_errors_are_those_of_the_dense_covariance(options):
         [*rows_of(table, place=["", "NY"], sex=["F"])],
     ]
     found = table.dp.combine(areas, weights={"less": [1, -2]}, confidence=0.9)
+    assert found["area"].tolist() == list(areas)
     for (_, got), own in zip(found.iterrows(), rows, strict=True):
         factors = np.array([1, -2]) if got["area"] == "less" else np.ones(len(own))
         assert len(own) == (4 if got["area"] == "coast" else len(factors))
