@@ -64,6 +64,12 @@ def find_crossed_plan(
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=domain.by)
     caps = stated_caps(given["max_per_leaf"], None, domain.level_names, unit)
     known = crossed_known(domain, given["known"], quantity)
+    if known.levels.all():
+        raise ArgumentError(
+            "known",
+            "covers all leaf cells, so there is nothing to measure.",
+            hint="leave out the counts that are not public.",
+        )
     split = _stated_split(domain, given["split"])
     weights = _weights(domain, given)
     sensitivity = crossed_sensitivity_on(

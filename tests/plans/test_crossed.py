@@ -373,3 +373,11 @@ def test_verbs_that_need_one_hierarchy_refuse_several():
 def test_the_grand_total_alone_is_a_table():
     table = plan_of(**NO_NOISE, margins=[{}]).release(RECORDS)
     assert table["count"].tolist() == [len(RECORDS)]
+
+
+def test_what_is_known_as_a_whole_is_not_planned():
+    domain = dpt.cross(
+        sex=dpt.Domain.from_frame(["F", "M"], by=["sex"]), one=dpt.Domain.from_frame(["x"], by=["one"])
+    )
+    with pytest.raises(ArgumentError, match="covers all leaf cells"):
+        dpt.plan(domain, rho=1.0, known={"sex": [3, 4]})
