@@ -1,10 +1,12 @@
 """Covariances of the cells of crossed hierarchies with those above them, beside dense linear algebra."""
 
 import numpy as np
+import pytest
 
 from pandas_dptree.estimation.crossed import crossed_squares
 from pandas_dptree.estimation.crossed_covariances import covariances_with_sum, moments_of_sum
 from pandas_dptree.hierarchy.crossed_known import CrossedKnown
+from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import Tree
 from tests.helpers_crossed import (
@@ -162,3 +164,23 @@ def test_covariances_of_one_way_tables_are_those_of_sums(seed):
                 upper, cells = above(product, margin, place, level)
                 found = np.broadcast_to(squares.covariances(margin, place, level), len(unit))[cell]
                 np.testing.assert_allclose(found, of_all[upper][cells[cell]], rtol=1e-8, atol=1e-9)
+
+
+def test_weights_of_structural_zeros_count_for_nothing():
+    """A level of which one node remains repeats the one above, which is measured in its place."""
+    product = ProductTree((Tree.from_branching([2]), Tree.from_branching([3])))
+    known = CrossedKnown(
+        product,
+        (
+            Known.from_levels(
+                product.axes[0],
+                [np.array([False]), np.array([False, True])],
+                [np.zeros(1, int), np.zeros(2, int)],
+            ),
+            Known.nothing(product.axes[1]),
+        ),
+    )
+    squares = crossed_squares(product, np.array([np.inf, 2.0, np.inf, np.inf]), known)
+    weights = {(1, 1): np.array([[1.0, 0, 0], [5, 5, 5]])}
+    variance, _, _ = moments_of_sum(squares, [0.0] * 4, weights)
+    assert variance == pytest.approx(2.0)

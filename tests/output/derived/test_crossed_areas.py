@@ -76,3 +76,10 @@ def test_nodes_that_no_margin_shows_are_missed():
     table = release(plan_of({"margins": [{"place": "county"}, {"sex": "sex"}]}))
     with pytest.raises(ArgumentError, match=r"(?s)does not show all nodes.*Hint: "):
         table.dp.combine({"women": {"sex": ["F"]}})
+
+
+def test_differences_may_be_negative():
+    table = release(plan_of({}))
+    areas = {"more men": [{"sex": ["M"]}, {"sex": ["F"]}]}
+    (found,) = table.dp.combine(areas, weights={"more men": [1, -1]}).to_dict("records")
+    assert found["lower"] < found["count"] < found["upper"] < 0
