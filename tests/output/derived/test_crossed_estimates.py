@@ -8,7 +8,7 @@ import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.output.derived.crossed_estimates import CrossedEstimates
 from tests.helpers_cases import each
-from tests.helpers_crossed_derived import OPTIONS, covariance_of_rows, plan_of, release
+from tests.helpers_crossed_derived import LEAVES, OPTIONS, PLACES, covariance_of_rows, plan_of, release
 
 
 @each("options", OPTIONS)
@@ -78,3 +78,41 @@ def test_tables_of_files_are_read(tmp_path):
     table.dp.to_file(tmp_path / "counts.csv")
     again = dpt.read_file(tmp_path / "counts.csv").dp.proportions(of={"sex": "total"})
     pd.testing.assert_frame_equal(again, table.dp.proportions(of={"sex": "total"}))
+
+
+def test_paths_that_end_early_may_come_last_in_a_table():
+    """Rows of counties come before those of states, of which DC has no county."""
+    axes = {
+        "sex": dpt.Domain.from_frame(["F", "M"], by=["sex"]),
+        "place": dpt.Domain.from_frame(PLACES, by=["state", "county"]),
+    }
+    margins = [{"place": "county"}, {"sex": "sex", "place": "state"}]
+    plan = dpt.plan(dpt.cross(axes), rho=0.5, margins=margins, keep=["linear"])
+    table = plan.release(LEAVES[:, :2].T, rng=np.random.default_rng(0))
+    estimates = CrossedEstimates.of(table, None)
+    np.testing.assert_allclose(estimates.variance, np.diag(covariance_of_rows(plan)), rtol=1e-6)
+    assert estimates.axes[1].tree == plan.tree.axes[1]
+
+
+def test_what_several_columns_know_is_read_from_the_plan_of_each():
+    sexes = pd.DataFrame({"sex": ["F", "M", "X"], "none": [False, False, True]})
+    domain = dpt.cross(
+        place=dpt.Domain.from_frame(["CA", "NY"], by=["state"]),
+        sex=dpt.Domain.from_frame(sexes, by=["sex"], structural_zeros="none"),
+    )
+    aggregations = {"n": "count", "costs": dpt.sum("cost", bounds=(0, 9))}
+    plan = dpt.plan_agg(domain, aggregations, rho=1.0, keep=["linear"])
+    records = pd.DataFrame({"state": ["CA", "NY"] * 50, "sex": ["F", "F", "M", "M"] * 25, "cost": 3})
+    table = plan.release(records)
+    for column in ("n", "costs"):
+        shares = table.dp.proportions(of={"sex": "total"}, column=column).dp.margin(sex="sex")
+        assert (shares.loc["X", ["proportion", "std_error"]] == 0).all()
+
+
+def test_intervals_of_laplace_noise_are_wider():
+    table = release(plan_of({"mechanism": "laplace", "consistency": "linear"}))
+    shares = (
+        table.dp.proportions(of="total").dp.margin(place="county", sex="sex").loc["CA", "Kern", ["F", "M"]]
+    )
+    halves = (shares["upper"] - shares["lower"]) / 2 / shares["std_error"]
+    assert (halves > 2.05).all()
