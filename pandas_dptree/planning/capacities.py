@@ -10,7 +10,12 @@ import numpy.typing as npt
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.planning.known_counts import Flags
-from pandas_dptree.privacy.crossed_sensitivity import MarginCells, crossed_sensitivity
+from pandas_dptree.privacy.crossed_sensitivity import (
+    CellRows,
+    MarginCells,
+    capped_sensitivity,
+    crossed_sensitivity,
+)
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.sensitivity import Neighbors, TreeSensitivity
 from pandas_dptree.privacy.tree_sensitivity import LevelCapacities, tree_sensitivity
@@ -54,11 +59,13 @@ def crossed_sensitivity_on(
     *,
     neighbors: Neighbors,
     max_contributions: int,
+    max_per_leaf: int | None = None,
     known: Flags | None = None,
 ) -> TreeSensitivity:
-    """Return how far one unit moves all margins of crossed hierarchies: see `crossed_sensitivity`.
+    """Return how far one unit moves all margins of crossed hierarchies: see `pandas_dptree.privacy`.
 
-    Of one unit at most `max_contributions` rows are kept. Cells whose values are `known` are not measured.
+    Of one unit at most `max_contributions` rows are kept, and at most `max_per_leaf` in each leaf cell. Cells
+    whose values are `known` are not measured.
     """
     flags = [np.zeros(1, dtype=bool)] * len(product.margins) if known is None else known
     sizes = product.level_sizes
@@ -66,9 +73,20 @@ def crossed_sensitivity_on(
         MarginCells(size if not flag.any() else int((~np.broadcast_to(flag, size)).sum()), single=size == 1)
         for flag, size in zip(flags, sizes, strict=True)
     ]
-    return crossed_sensitivity(
-        margins, max_contributions, low=quantity.low, high=quantity.high, neighbors=neighbors
-    )
+    ends = {"low": quantity.low, "high": quantity.high}
+    if max_per_leaf is None or max_per_leaf >= max_contributions:
+        return crossed_sensitivity(margins, max_contributions, neighbors=neighbors, **ends)
+    cells = CellRows(max_per_leaf, tuple(map(_most_leaves, product.axes)))
+    kept = min(max_contributions, max_per_leaf * product.n_leaves)
+    return capped_sensitivity(margins, kept, cells=cells, neighbors=neighbors, **ends)
+
+
+def _most_leaves(axis: Tree) -> tuple[int, ...]:
+    """Return the most leaves below a node of each level."""
+    below = [np.ones(1, dtype=np.int64)]
+    for level in reversed(range(axis.depth)):
+        below.append(axis.sum_children(level, below[-1]))
+    return tuple(int(each.max()) for each in below[::-1])
 
 
 def capacities(tree: Tree, max_contributions: int, caps: Sequence[int | None] = ()) -> list[IntArray]:

@@ -21,7 +21,6 @@ from pandas_dptree.planning.objective import Objective, cost_weights
 from pandas_dptree.planning.patterns import pattern_costs, relative_costs, undominated
 from pandas_dptree.planning.variance import level_variances_and_vjp, unrelated_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import TreeSensitivity
 
 __all__ = ["geometric_shares", "optimal_shares", "uniform_shares"]
 
@@ -101,7 +100,7 @@ def _search(
     costs = costs[places] / costs.max()
     if len(moves.patterns) > 1:  # the others hardly matter for a delta, which takes longer to compute
         chosen = tuple(moves.patterns[place] for place in places.tolist())
-        moves = TreeSensitivity(chosen, hull=moves.hull)
+        moves = replace(moves, patterns=chosen, between=False)
     alone = costs.max(axis=0)
     if worst and not least_squares and np.ptp((weights * orbits.part_unknown)[unknown]) == 0:
         return np.asarray(alone / alone.sum())

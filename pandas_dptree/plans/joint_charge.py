@@ -13,7 +13,7 @@ from pandas_dptree.mechanisms.sampling import SMALLEST_SCALE
 from pandas_dptree.plans.measurement import Measurement
 from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.level_losses import LevelLoss, largest, together
+from pandas_dptree.privacy.level_losses import LevelLoss, together
 from pandas_dptree.privacy.loss import PrivacyLoss, exact
 from pandas_dptree.privacy.sensitivity import TreeSensitivity
 
@@ -41,11 +41,7 @@ def _moved_together(plans: Sequence[Measurement]) -> list[tuple[FloatArray, Tree
 
 def loss_together(plans: Sequence[Measurement]) -> LevelLoss:
     """Return what plans of the same noise spend together at most, as an epsilon and as a rho."""
-    noise = plans[0].noise
-    return together(
-        largest([together(map(noise.level_loss, scales.tolist(), pattern)) for pattern in moves.patterns])
-        for scales, moves in _moved_together(plans)
-    )
+    return together(plans[0].noise.loss_together(scales, moves) for scales, moves in _moved_together(plans))
 
 
 def spent_together(loss: PrivacyLoss, plans: Sequence[Measurement]) -> Fraction:

@@ -34,7 +34,7 @@ from pandas_dptree.planning.split import Split, shares_match
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.plans.tree_plan import TreePlan
-from pandas_dptree.privacy.level_losses import LevelLoss, largest, together
+from pandas_dptree.privacy.level_losses import LevelLoss
 from pandas_dptree.privacy.quantity import COUNT, Quantity
 from pandas_dptree.privacy.sensitivity import TreeSensitivity
 
@@ -159,10 +159,7 @@ class Measurement(TreePlan):
         ]
 
     def _loss_together(self) -> LevelLoss:
-        scales = self.unit_noise_scales.tolist()
-        return largest(
-            [together(map(self.noise.level_loss, scales, pattern)) for pattern in self.sensitivity.patterns]
-        )
+        return self.noise.loss_together(self.unit_noise_scales, self.sensitivity)
 
     def _certified_delta(self, epsilon: float) -> float:
         return self.noise.delta(epsilon, self.unit_noise_scales, self.sensitivity)

@@ -82,7 +82,8 @@ def laplace_delta(
     is a bound too; it is used if it is smaller, since fewer losses can be added up more closely. The delta is
     the largest of all patterns in which the levels move. If neighbours lie in the `hull` of the patterns, all
     levels count as if each moved by its largest; the bound by concentrated privacy, `zcdp_delta`, is used if
-    it is smaller, because there the sum over the levels (`laplace_level`) is largest for one of the patterns.
+    it is smaller, because there the sum over the levels (`laplace_level`) is largest for one of the patterns,
+    unless only `squares` lie in the hull.
 
     >>> laplace_delta(0.9, [2.0, 2.0], Sensitivity(l1=1, l2_squared=1))  # doctest: +ELLIPSIS
     0.0368...
@@ -96,7 +97,7 @@ def laplace_delta(
         return 0.0
     patterns = moves.covered(_MANY_PATTERNS).patterns
     listed = max(_laplace_delta(epsilon, scales.tolist(), pattern) for pattern in patterns)
-    if not moves.hull:
+    if not moves.hull or moves.squares:
         return listed
     rho = max(together(map(laplace_level, scales.tolist(), pattern)).rho for pattern in moves.patterns)
     return min(listed, zcdp_delta(float_above(rho), epsilon))

@@ -103,6 +103,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from operator import add
 
 from pandas_dptree.privacy.sensitivity import Sensitivity
 
@@ -110,6 +111,7 @@ __all__ = [
     "NOTHING",
     "LevelLoss",
     "approximate_level",
+    "exact_sum",
     "float_above",
     "gaussian_level",
     "laplace_level",
@@ -144,10 +146,18 @@ def together(levels: Iterable[LevelLoss]) -> LevelLoss:
     losses = list(levels)
     epsilons = [each.epsilon for each in losses if each.epsilon is not None]
     return LevelLoss(
-        epsilon=sum(epsilons, Fraction()) if len(epsilons) == len(losses) else None,
-        rho=sum((each.rho for each in losses), Fraction()),
+        epsilon=exact_sum(epsilons) if len(epsilons) == len(losses) else None,
+        rho=exact_sum([each.rho for each in losses]),
         delta=sum((each.delta for each in losses), Fraction()),
     )
+
+
+def exact_sum(numbers: Sequence[Fraction]) -> Fraction:
+    """Add up numbers in pairs, and these in pairs, so that few of the sums have large denominators."""
+    sums = [*numbers]
+    while len(sums) > 1:
+        sums = [*map(add, sums[::2], sums[1::2]), *sums[len(sums) // 2 * 2 :]]
+    return sums[0] if sums else Fraction()
 
 
 def largest(losses: Sequence[LevelLoss]) -> LevelLoss:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -60,12 +61,14 @@ class TreeSensitivity:
     patterns on all levels at once, or, if `between`, lie between two consecutive ones: what they cost is then
     at most what one of the two costs, wherever the cost is a sum of convex functions of the moves of single
     nodes. If they lie anywhere in the `hull` of all patterns, such a cost is at most what one of all patterns
-    costs, and each level by itself moves at most as far as in the one that moves it furthest.
+    costs, and each level by itself moves at most as far as in the one that moves it furthest. If only
+    `squares` lie in the hull, this holds of sums of squares, and of sums of moves, but of no other cost.
     """
 
     patterns: tuple[tuple[Sensitivity, ...], ...]
     between: bool = False
     hull: bool = False
+    squares: bool = False
 
     @property
     def levels(self) -> tuple[Sensitivity, ...]:
@@ -80,7 +83,7 @@ class TreeSensitivity:
     def part(self, levels: npt.NDArray[np.bool_]) -> TreeSensitivity:
         """Return the sensitivity of some of the levels."""
         chosen = tuple(tuple(itertools.compress(pattern, levels)) for pattern in self.patterns)
-        return TreeSensitivity(chosen, self.between, self.hull)
+        return replace(self, patterns=chosen)
 
     def covered(self, most: int) -> TreeSensitivity:
         """Return at most so many patterns, 3 or more, to one of which any two neighbouring data sets keep."""
@@ -97,7 +100,7 @@ class TreeSensitivity:
 
 def _cover(patterns: Sequence[Sequence[Sensitivity]]) -> tuple[Sensitivity, ...]:
     """Return the pattern that moves each level as far as the one of some patterns that moves it furthest."""
-    return tuple(map(_largest, zip(*patterns, strict=True)))
+    return tuple(map(cache(_largest), zip(*patterns, strict=True)))
 
 
 def _largest(alternatives: Sequence[Sensitivity]) -> Sensitivity:

@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, TreeSensitivity, sum_sensitivity
 
-__all__ = ["LevelCapacities", "tree_sensitivity", "uncounted_levels", "uncounted_sensitivity"]
+__all__ = [
+    "LevelCapacities",
+    "both_signs_squared",
+    "tree_sensitivity",
+    "uncounted_levels",
+    "uncounted_sensitivity",
+]
 
 _ALL_NUMBERS = 32
 """Up to so many rows there is a pattern for each number of rows that replace them."""
@@ -174,12 +180,17 @@ def _of_both_signs(
     fill = level.fill(rows)
     squares = level.squares(rows)
     linf = (high - low) * max((held for held, _ in fill), default=0)
-    a, m = sorted((-low, high))
-    # S (sqrt(2) m + (2 - sqrt(2)) a)**2 = S (2 m**2 - 4 m a + 6 a**2) + sqrt(32) S a (m - a), rounded up
-    root = 32 * (squares * a * (m - a)) ** 2
-    by_both = squares * (2 * m**2 - 4 * m * a + 6 * a**2) + math.isqrt(root) + (math.isqrt(root) ** 2 < root)
+    m = max(-low, high)
     return Sensitivity(
         l1=min(2 * m * sum(held * number for held, number in fill), level.n_nodes * linf),
-        l2_squared=min(by_both, widest.l2_squared, level.n_nodes * linf**2),
+        l2_squared=min(both_signs_squared(squares, low, high), widest.l2_squared, level.n_nodes * linf**2),
         linf=linf,
     )
+
+
+def both_signs_squared(squares: int, low: int, high: int) -> int:
+    r"""Return :math:`S (\sqrt 2\,m + (2 - \sqrt 2)\,a)^2`, rounded up, for squares S of numbers of rows."""
+    a, m = sorted((-low, high))
+    # It is S (2 m**2 - 4 m a + 6 a**2) + sqrt(32) S a (m - a).
+    root = 32 * (squares * a * (m - a)) ** 2
+    return squares * (2 * m**2 - 4 * m * a + 6 * a**2) + math.isqrt(root) + (math.isqrt(root) ** 2 < root)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from operator import mul
 from typing import ClassVar, cast
 
 import numpy as np
@@ -22,7 +23,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.sampling import LARGEST_SCALE, SMALLEST_SCALE, ByteSource
 from pandas_dptree.privacy.composition import largest_budget
-from pandas_dptree.privacy.level_losses import LevelLoss
+from pandas_dptree.privacy.level_losses import LevelLoss, exact_sum, largest, together
 from pandas_dptree.privacy.loss import PrivacyLoss, float_below
 from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
 
@@ -195,16 +196,10 @@ class AdditiveNoise(ABC):
     ) -> FloatArray:
         """Return the scales, rounded up, at which levels with these shares stay within a budget."""
         shares, (costs, power) = list(map(Fraction, parts.tolist())), self._costs(loss, moves.levels)
-        most = max(
-            sum(
-                (
-                    share * cost / alone
-                    for share, cost, alone in zip(shares, own, costs, strict=True)
-                    if alone
-                ),
-                Fraction(),
-            )
-            for own in (self._costs(loss, pattern)[0] for pattern in moves.patterns)
+        most = self._most(
+            loss,
+            moves,
+            [share / alone if alone else Fraction() for share, alone in zip(shares, costs, strict=True)],
         )
         powered = [
             cost * most / (Fraction(budget) * share) if share else None
@@ -240,13 +235,40 @@ class AdditiveNoise(ABC):
         the most that one of its patterns has. A scale is inf where a level is not measured.
         """
         scales = np.asarray(noise_scales, dtype=np.float64).tolist()
+        moves = sensitivity.on(len(scales))
+        power = self._cost(loss, moves.patterns[0][0])[1]
+        return self._most(
+            loss, moves, [1 / Fraction(b) ** power if b < math.inf else Fraction() for b in scales]
+        )
 
-        def cost(pattern: Sequence[Sensitivity]) -> Fraction:
-            costs, power = self._costs(loss, pattern)
-            measured = zip(costs, scales, strict=True)
-            return sum((each / Fraction(b) ** power for each, b in measured if b < math.inf), Fraction())
+    def _most(self, loss: PrivacyLoss, moves: TreeSensitivity, precisions: Sequence[Fraction]) -> Fraction:
+        """Return the most that a pattern costs in all, with so many times its cost for each level.
 
-        return max(map(cost, sensitivity.on(len(scales)).patterns))
+        Levels that move alike in all patterns are added up first.
+        """
+        alike: dict[tuple[Sensitivity, ...], list[Fraction]] = {}
+        for own, precision in zip(zip(*moves.patterns, strict=True), precisions, strict=True):
+            alike.setdefault(own, []).append(precision)
+        totals = list(map(exact_sum, alike.values()))
+        common = math.lcm(*(total.denominator for total in totals))
+        multiples = [total.numerator * (common // total.denominator) for total in totals]
+        most = max(
+            sum(map(mul, self._costs(loss, pattern)[0], multiples), Fraction())
+            for pattern in zip(*alike, strict=True)
+        )
+        return most / common
+
+    def loss_together(self, noise_scales: npt.ArrayLike, moves: TreeSensitivity) -> LevelLoss:
+        """Return what noise of these scales on all levels spends together at most, in each currency."""
+        scales = np.asarray(noise_scales, dtype=np.float64).tolist()
+
+        def spent(pattern: Sequence[Sensitivity]) -> LevelLoss:
+            return together(map(self.level_loss, scales, pattern))
+
+        most = largest(list(map(spent, moves.patterns)))
+        if moves.squares and not self.euclidean:
+            return replace(most, rho=spent(moves.levels).rho)
+        return most
 
 
 def _scale_up(powered: Fraction, power: int) -> float:
