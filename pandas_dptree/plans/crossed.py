@@ -170,6 +170,7 @@ class CrossedPlan(Measurement):
             self.quantity,
             neighbors=self.neighbors,
             max_contributions=self.max_contributions,
+            max_per_leaf=self.max_per_leaf,
             known=known,
         )
 

@@ -77,6 +77,7 @@ def find_crossed_plan(
         quantity,
         neighbors=given["neighbors"],
         max_contributions=most,
+        max_per_leaf=caps[-1] if caps else None,
         known=known.exact,
     )
     consistency = _consistency(given["consistency"], quantity)
