@@ -9,9 +9,11 @@ from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.planning.capacities import crossed_sensitivity_on
 from pandas_dptree.planning.crossed_budget import Budget
+from pandas_dptree.planning.objective import cost_weights
 from pandas_dptree.planning.patterns import pattern_costs
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import COUNT
+from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
 from tests.helpers_planning import random_tree
 from tests.reference import membership
 
@@ -36,6 +38,11 @@ def moves_of(product, neighbors="add_remove", rows=1):
 
 def budget_of(product, noise=None, loss=SMALL, **moves):
     return Budget(noise or Gaussian(), loss, moves_of(product, **moves))
+
+
+def costs_of(product, objective, weights=None):
+    listed = [product.n_listed(level) for level in range(len(product.margins))]
+    return cost_weights(listed, objective, weights)
 
 
 def margin_matrices(product):
@@ -70,8 +77,8 @@ def dense_variances(product, noise_variances):
     return np.array(means)
 
 
-def dense_optimum(product, weights, moves, steps=3000):
-    """The least cost with Gaussian noise and a rho of 1/2, and the precisions of the margins."""
+def dense_optimum(product, weights, moves):
+    """The least cost of any precisions of the margins with Gaussian noise and a rho of 1/2."""
     from scipy.optimize import minimize
 
     matrices = margin_matrices(product)
@@ -82,22 +89,45 @@ def dense_optimum(product, weights, moves, steps=3000):
         for level, (matrix, each) in enumerate(zip(matrices, unit, strict=True))
     )
 
-    def cost(precisions):
+    def cost(logs):
+        precisions = np.exp(logs)
         normal = sum(p * matrix.T @ matrix for p, matrix in zip(precisions, matrices, strict=True))
         inverse = np.linalg.inv(normal)
         slope = inverse @ workload @ inverse
-        return np.trace(workload @ inverse), -np.array(
+        return np.trace(workload @ inverse), -precisions * np.array(
             [np.einsum("ij,jk,ik->", matrix, slope, matrix) for matrix in matrices]
         )
 
     start = np.full(len(matrices), 1 / costs.sum(axis=1).max())
     found = minimize(
         cost,
-        start,
+        np.log(start),
         jac=True,
-        bounds=[(1e-9, None)] * len(start),
-        constraints={"type": "ineq", "fun": lambda p: 1 - costs @ p, "jac": lambda p: -costs},
+        bounds=[(np.log(1e-9), 10.0)] * len(start),
+        constraints={
+            "type": "ineq",
+            "fun": lambda logs: 1 - costs @ np.exp(logs),
+            "jac": lambda logs: -costs * np.exp(logs),
+        },
         method="SLSQP",
-        options={"maxiter": steps, "ftol": 1e-12},
+        options={"maxiter": 500, "ftol": 1e-12},
     )
-    return found.fun, found.x
+    return found.fun
+
+
+def inverse(precisions):
+    """The variances of these precisions, inf where one is 0."""
+    return np.divide(1.0, precisions, out=np.full(len(precisions), np.inf), where=precisions > 0)
+
+
+def capped_moves(product, rows, most):
+    """Patterns of rows of which a leaf cell holds few: they spread over the leaves of one axis."""
+    least = rows // most * most**2 + (rows % most) ** 2
+    patterns = [
+        tuple(
+            Sensitivity(l1=rows, l2_squared=rows**2 if margin[place] < axis.depth else least)
+            for margin in product.margins
+        )
+        for place, axis in enumerate(product.axes)
+    ]
+    return TreeSensitivity(tuple(patterns))

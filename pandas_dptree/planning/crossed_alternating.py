@@ -22,10 +22,11 @@ from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.known_counts import Flags
 from pandas_dptree.planning.variance import level_variances_and_vjp
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import TreeSensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity
 
 __all__ = ["improved_splits"]
 
+_ONE = Sensitivity(l1=1, l2_squared=1)
 _ROUNDS = {False: 60, True: 400}
 _STEPS = 20
 _SETTLED = 1e-7
@@ -38,20 +39,18 @@ def improved_splits(
     *,
     noise: AdditiveNoise,
     loss: PrivacyLoss,
-    moves: Sequence[TreeSensitivity],
     weights: FloatArray,
     worst: bool,
     zeros: Sequence[Flags | None],
 ) -> list[FloatArray]:
     """Improve the shares of the levels of each axis until that changes the error of all margins no more.
 
-    The weights of the margins are those of `cost_weights`; the `moves` of each axis are the prices of its
-    levels, and with the loss, the noise should be large.
+    The weights of the margins are those of `cost_weights`, and all margins are equally expensive. With the
+    loss, noise should be large.
     """
     shares = [split[:, None] for split in splits]
     problems = [
-        _problem(Orbits.of(axis, flags), noise, loss, own)
-        for axis, flags, own in zip(product.axes, zeros, moves, strict=True)
+        _problem(Orbits.of(axis, flags), noise, loss) for axis, flags in zip(product.axes, zeros, strict=True)
     ]
     table = weights.reshape(product.lattice_shape)
     means = [_means(problem, own) for problem, own in zip(problems, shares, strict=True)]
@@ -79,12 +78,12 @@ def improved_splits(
     return [own[:, 0] for own in best]
 
 
-def _problem(orbits: Orbits, noise: AdditiveNoise, loss: PrivacyLoss, moves: TreeSensitivity) -> Problem:
+def _problem(orbits: Orbits, noise: AdditiveNoise, loss: PrivacyLoss) -> Problem:
     """Return the problem of the shares of one axis, of which the weights are still missing."""
     last = np.arange(orbits.depth + 1) == orbits.depth
     return Problem(
         model=partial(level_variances_and_vjp, orbits),
-        variance=VarianceFunction.calibrated(noise, loss, moves, np.ones(len(last))),
+        variance=VarianceFunction.calibrated(noise, loss, _ONE, np.ones(len(last))),
         weights=np.zeros((len(last), 1)),
         worst=False,
         floor=np.where(last, _SMALLEST_SHARE, 0.0)[:, None],

@@ -80,7 +80,7 @@ def concatenated_variances(
             own[0] = math.inf
         own[-1] = 1 / (1 / own[-1] + 1 / below)
         tree = product.axes[place]
-        of_axis, with_root = axis_moments(tree, own, None)
+        of_axis, with_root = axis_moments(Orbits.of(tree), own)
         first = place == len(product.axes) - 1
         part = squares if first else squares / below**2
         beside = means if first else means - squares / below

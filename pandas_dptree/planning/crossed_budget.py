@@ -48,6 +48,12 @@ class Budget:
         return np.asarray(self.costs.max(axis=0))
 
     @property
+    def equal_prices(self) -> bool:
+        """Whether the same precision costs the same on all margins that are not known, in any pattern."""
+        alone = self.alone[self.alone > 0]
+        return len(self.costs) == 1 and bool(np.ptp(alone) == 0)
+
+    @property
     def power(self) -> int:
         """The power of the share with which the variance of large noise falls."""
         return self.noise.variance_power(self.loss)

@@ -22,28 +22,35 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from pandas_dptree.estimation.least_squares import propagate
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import Tree
 from pandas_dptree.mechanisms.additive import AdditiveNoise
 from pandas_dptree.planning.crossed_alternating import improved_splits
 from pandas_dptree.planning.crossed_budget import Budget
-from pandas_dptree.planning.equal_subtrees import FloatArray
+from pandas_dptree.planning.equal_subtrees import FloatArray, Orbits
 from pandas_dptree.planning.known_counts import Flags
-from pandas_dptree.planning.objective import Objective, expected_cost
+from pandas_dptree.planning.objective import Objective
 from pandas_dptree.planning.split import Split, level_shares
 from pandas_dptree.privacy.loss import PrivacyLoss
-from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
+from pandas_dptree.privacy.sensitivity import Sensitivity
 
-__all__ = ["axis_moments", "factors", "nearest_product", "outer", "product_shares", "product_variances"]
+__all__ = [
+    "axis_moments",
+    "factors",
+    "lines_of",
+    "moved_total",
+    "nearest_product",
+    "orbits_of",
+    "outer",
+    "product_shares",
+    "product_variances",
+]
 
 _SMALL = {1: PrivacyLoss(rho=1e-4), 2: PrivacyLoss(epsilon=1e-3)}
 """Losses, by the power of a budget, for which noise is so large that its steps do not matter."""
 
+_ONE = Sensitivity(l1=1, l2_squared=1)
 _SAME = 1e-12
-
-Prices = tuple[tuple[int, ...], ...]
-"""For each axis, what a unit of its levels' precision costs, up to a common factor."""
 
 
 def outer(of_axes: Sequence[FloatArray]) -> FloatArray:
@@ -71,31 +78,19 @@ def product_shares(
     """Return the share of each margin, of sum 1, with noise variances that are a product over the axes.
 
     The weights of the margins are those of `cost_weights`. If they are no product, the axes are improved in
-    turn. `zeros` has the structural zeros of each axis. If a unit can move the margins in several patterns,
-    each pattern is the price once, and the best of the splits is taken.
+    turn. `zeros` has the structural zeros of each axis. The best split is that for margins of equal prices.
     """
-    found = []
-    for prices in _prices(product, budget):
-        shares = _axis_shares(
-            product, budget.noise, budget.power, prices, tuple(weights.tolist()), objective,
-            split if isinstance(split, str) else tuple(tuple(own.tolist()) for own in split),
-            tuple(None if flags is None else tuple(level.tobytes() for level in flags) for flags in zeros),
-        )  # fmt: skip
-        with np.errstate(divide="ignore"):
-            variances = outer(
-                [(np.array(own) / each) ** budget.power for own, each in zip(prices, shares, strict=True)]
-            )
-        if split != "optimal":
-            variances[0] *= min(1.0, budget.alone[0] / budget.alone[-1]) ** budget.power
-        found.append(budget.shares_of(variances, free_total=split == "optimal"))
-    if len(found) == 1:
-        return found[0]
-
-    def cost(shares: FloatArray) -> float:
-        means = product_variances(product, budget.variances(shares), zeros)
-        return expected_cost(means, weights, objective)
-
-    return min(found, key=cost)
+    shares = _axis_shares(
+        product, budget.noise, budget.power, tuple(weights.tolist()), objective,
+        split if isinstance(split, str) else tuple(tuple(own.tolist()) for own in split),
+        tuple(None if flags is None else tuple(level.tobytes() for level in flags) for flags in zeros),
+    )  # fmt: skip
+    with np.errstate(divide="ignore"):
+        variances = outer([own ** -float(budget.power) for own in shares])
+    optimal = isinstance(split, str) and split == "optimal"
+    if not optimal:
+        variances[0] *= min(1.0, budget.alone[0] / budget.alone[-1]) ** budget.power
+    return budget.shares_of(variances, free_total=optimal)
 
 
 @lru_cache(maxsize=32)  # the same for any loss, and for the other noise variances of a search
@@ -103,13 +98,12 @@ def _axis_shares(
     product: ProductTree,
     noise: AdditiveNoise,
     power: int,
-    prices: Prices,
     weights: tuple[float, ...],
     objective: Objective,
     split: Split | tuple[tuple[float, ...], ...],
     flags: tuple[tuple[bytes, ...] | None, ...],
 ) -> list[FloatArray]:
-    """Return the shares of the levels of each axis at some prices, for noise so large that it is continuous.
+    """Return the shares of the levels of each axis, for noise so large that it is continuous.
 
     The `flags` are the bytes of those of structural zeros.
     """
@@ -118,20 +112,19 @@ def _axis_shares(
     of_margins = np.array(weights)
     of_axes = factors(product, of_margins)
     splits = [split] * len(product.axes) if isinstance(split, str) else list(map(np.array, split))
-    moves = [_moves(own) for own in prices]
     shares = [
         level_shares(
-            axis, noise=noise, loss=loss, sensitivity=own, split=of_axis, level_weights=its_weights,
+            axis, noise=noise, loss=loss, sensitivity=_ONE, split=of_axis, level_weights=its_weights,
             objective="worst" if worst else "levels", known=empty,
         )
-        for axis, own, of_axis, its_weights, empty in zip(
-            product.axes, moves, splits, of_axes or _marginal(product, of_margins), zeros, strict=True
+        for axis, of_axis, its_weights, empty in zip(
+            product.axes, splits, of_axes or _marginal(product, of_margins), zeros, strict=True
         )
     ]  # fmt: skip
     if split != "optimal" or of_axes is not None:
         return shares
     return improved_splits(
-        product, shares, noise=noise, loss=loss, moves=moves, weights=of_margins, worst=worst, zeros=zeros
+        product, shares, noise=noise, loss=loss, weights=of_margins, worst=worst, zeros=zeros
     )
 
 
@@ -140,31 +133,6 @@ def _marginal(product: ProductTree, weights: FloatArray) -> list[FloatArray]:
     table = weights.reshape(product.lattice_shape)
     axes = range(table.ndim)
     return [table.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
-
-
-def _moves(prices: tuple[int, ...]) -> TreeSensitivity:
-    """Return the sensitivity of the levels of an axis that has these prices."""
-    return TreeSensitivity((tuple(Sensitivity(l1=price, l2_squared=price) for price in prices),))
-
-
-def _prices(product: ProductTree, budget: Budget) -> list[Prices]:
-    """List the prices of the levels of each axis under each pattern, where the other axes are at the leaves.
-
-    The grand total costs nothing in some patterns, which say nothing about its price among others.
-    """
-    cover = budget.moves.levels
-    found: dict[Prices, None] = {}
-    for pattern in budget.moves.patterns:
-        prices = []
-        for line in _lines(product):
-            moves = [pattern[level] if pattern[level].l1 else cover[level] for level in line]
-            own = [move.l1 if budget.power == 2 else move.l2_squared for move in moves]
-            least = min((each for each in own if each), default=1)
-            own = [each or least for each in own]
-            divisor = math.gcd(*own)
-            prices.append(tuple(each // divisor for each in own))
-        found[tuple(prices)] = None
-    return list(found)
 
 
 def _lines(product: ProductTree) -> list[list[int]]:
@@ -183,51 +151,67 @@ def product_variances(
 
     The grand total may have any extra precision. The mean is over the cells that a table would show.
     """
-    lines = [variances[line] / variances[-1] for line in _lines(product)]
-    moments = [axis_moments(axis, *each) for axis, *each in zip(product.axes, lines, zeros, strict=True)]
-    means = outer([mean for mean, _ in moments]) * variances[-1]
-    extra = 1 / variances[0] - 1 / (variances[-1] * math.prod(float(line[0]) for line in lines))
+    lines = lines_of(product, variances)
+    kinds = map(orbits_of, product.axes, zeros)
+    moments = [axis_moments(own, line) for own, line in zip(kinds, lines, strict=True)]
+    whole = variances[-1] * math.prod(float(line[0]) for line in lines)
+    extra = (1 / variances[0] - 1 / whole) * variances[-1]
+    return np.asarray(moved_total(moments, extra) * variances[-1])
+
+
+def moved_total(moments: Sequence[tuple[FloatArray, FloatArray]], extra: float) -> FloatArray:
+    """Return the mean variances of margins, for moments of the axes and an extra precision of the total."""
+    means = outer([mean for mean, _ in moments])
     if extra * means[0] > _SAME:
-        means = means - outer([square for _, square in moments]) * variances[-1] ** 2 * extra / (
-            1 + extra * means[0]
-        )
+        squares = outer([square for _, square in moments])
+        means = means - squares * extra / (1 + extra * means[0])
     return np.asarray(means)
+
+
+def lines_of(product: ProductTree, variances: FloatArray) -> list[FloatArray]:
+    """Return the variances of the levels of each axis where the others are at their leaves, over the last."""
+    return [variances[line] / variances[-1] for line in _lines(product)]
 
 
 def nearest_product(product: ProductTree, variances: FloatArray) -> FloatArray:
     """Return the product that noise variances are where all axes but one are at their leaves."""
-    return np.asarray(outer([variances[line] / variances[-1] for line in _lines(product)]) * variances[-1])
+    return np.asarray(outer(lines_of(product, variances)) * variances[-1])
 
 
-def axis_moments(axis: Tree, variances: FloatArray, zeros: Flags | None) -> tuple[FloatArray, FloatArray]:
+def axis_moments(orbits: Orbits, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean variance of each level, and the mean squared covariance with the root.
 
     Going down, an estimate is a part of its parent's and of what is independent of the parent: its covariance
-    with the root is the same part of the parent's.
+    with the root is the same part of the parent's. The means are over the nodes that a table shows.
     """
-    noise = [
-        np.atleast_1d(variance) if zeros is None else np.where(zeros[level], 0.0, variance)
-        for level, variance in enumerate(variances.tolist())
-    ]
-    passes = propagate(axis, noise)
-    squares = [passes.final[0] ** 2]
-    for level in range(axis.depth):
-        whole = axis.spread(level, passes.children[level])
-        part = np.divide(
-            passes.subtree[level + 1],
-            whole,
-            out=np.zeros_like(whole + passes.subtree[level + 1]),
-            where=whole > 0,
-        )
-        squares.append(part**2 * axis.spread(level, squares[-1]))
-    return _listed_means(axis, passes.final), _listed_means(axis, squares)
+    levels = zip(orbits.listed, orbits.known, variances, strict=True)
+    noise = [np.where(known, 0.0, np.full_like(listed, own)) for listed, known, own in levels]
+    subtree, below = [noise[-1]], []
+    with np.errstate(divide="ignore"):
+        for level in reversed(range(orbits.depth)):
+            below.append(orbits.sum_children(level, subtree[-1]))
+            subtree.append(1 / (1 / noise[level] + 1 / below[-1]))
+    subtree, below = subtree[::-1], below[::-1]
+    final, with_root = [subtree[0]], [subtree[0]]
+    for level in range(orbits.depth):
+        whole = orbits.spread(level, below[level])
+        part = np.divide(subtree[level + 1], whole, out=np.zeros_like(subtree[level + 1]), where=whole > 0)
+        final.append(subtree[level + 1] * (1 - part) + part**2 * orbits.spread(level, final[-1]))
+        with_root.append(part * orbits.spread(level, with_root[-1]))
+    return _listed_means(orbits, final), _listed_means(orbits, [own**2 for own in with_root])
 
 
-def _listed_means(axis: Tree, values: Sequence[FloatArray]) -> FloatArray:
+def _listed_means(orbits: Orbits, values: Sequence[FloatArray]) -> FloatArray:
     """Return the mean over the nodes of each level that a table shows; 0 where it shows none."""
-    return np.array(
-        [
-            float(np.broadcast_to(each, flags.shape)[flags].mean()) if flags.any() else 0.0
-            for each, flags in ((each, axis.listed(level)) for level, each in enumerate(values))
-        ]
-    )
+    sums = [float((own * listed).sum()) for own, listed in zip(values, orbits.listed, strict=True)]
+    return np.array(sums) / np.maximum(orbits.n_listed, 1)
+
+
+def orbits_of(axis: Tree, zeros: Flags | None) -> Orbits:
+    """Return the kinds of nodes of an axis with structural zeros, if it has any."""
+    return _orbits(axis, None if zeros is None else tuple(level.tobytes() for level in zeros))
+
+
+@lru_cache(maxsize=16)
+def _orbits(axis: Tree, flags: tuple[bytes, ...] | None) -> Orbits:
+    return Orbits.of(axis, None if flags is None else [np.frombuffer(own, dtype=bool) for own in flags])

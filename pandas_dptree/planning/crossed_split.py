@@ -17,7 +17,10 @@ from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.mechanisms.additive import AdditiveNoise, Moves
 from pandas_dptree.planning.alternating import Problem, VarianceFunction
 from pandas_dptree.planning.crossed_budget import Budget
-from pandas_dptree.planning.crossed_product import outer, product_shares
+from pandas_dptree.planning.crossed_lattice import ragged_axes
+from pandas_dptree.planning.crossed_product import factors, orbits_of, outer, product_shares
+from pandas_dptree.planning.crossed_refined import refined_variances
+from pandas_dptree.planning.crossed_star import star_shares
 from pandas_dptree.planning.equal_subtrees import FloatArray
 from pandas_dptree.planning.known_counts import Flags
 from pandas_dptree.planning.objective import Objective, cost_weights
@@ -30,6 +33,7 @@ __all__ = ["crossed_shares", "parts_unknown", "structural_zeros"]
 
 _SMALLEST_SHARE = 1e-3  # of margins that have to be measured even if their errors have no weight
 _STEPS = 3000
+_MOST_KINDS = 50_000  # of nodes, for which splits are refined
 
 
 def crossed_shares(
@@ -69,7 +73,47 @@ def crossed_shares(
     if not least_squares:
         return _unrelated_shares(product, budget, split, costs, objective, known)
     zeros = structural_zeros(product, known)
-    return product_shares(product, budget, split=split, weights=costs, objective=objective, zeros=zeros)
+    ragged = ragged_axes(product, zeros) if known is None or known.total_axis is None else None
+    if isinstance(split, str) and split != "optimal" and ragged is not None and not listed.all():
+        return _simple_shares(budget, split, np.where(budget.alone > 0, listed, 0.0))
+    of_axes = factors(product, costs)
+    if (
+        split != "optimal"
+        or ragged is None
+        or (of_axes is not None and budget.equal_prices and budget.power == 1)
+    ):
+        return _product_shares(product, budget, split, costs, objective, zeros)
+    starts = []
+    if of_axes is not None:
+        starts.append(
+            product_shares(product, budget, split=split, weights=costs, objective=objective, zeros=zeros)
+        )
+    return star_shares(
+        product, budget, ragged=ragged, zeros=zeros, weights=costs, objective=objective, starts=starts
+    )
+
+
+def _product_shares(
+    product: ProductTree,
+    budget: Budget,
+    split: Split | Sequence[FloatArray],
+    weights: FloatArray,
+    objective: Objective,
+    zeros: Sequence[Flags | None],
+) -> FloatArray:
+    """Return shares with noise variances that are a product, if possible the best ones at the real prices."""
+    shares = product_shares(product, budget, split=split, weights=weights, objective=objective, zeros=zeros)
+    if not isinstance(split, str) or split != "optimal" or budget.equal_prices:
+        return shares
+    if (
+        sum(orbits_of(axis, flags).n_kinds for axis, flags in zip(product.axes, zeros, strict=True))
+        > _MOST_KINDS
+    ):
+        return shares
+    better = refined_variances(
+        product, budget, budget.variances(shares), weights=weights, worst=objective == "worst", zeros=zeros
+    )
+    return budget.shares_of(better, free_total=True)
 
 
 def structural_zeros(product: ProductTree, known: CrossedKnown | None) -> list[Flags | None]:

@@ -33,7 +33,7 @@ from pandas_dptree.planning.patterns import relative_costs, undominated
 
 __all__ = ["closed_form", "detail_weights", "star_shares"]
 
-_SMALLEST_SHARE = 1e-4  # of what must be measured even if its error has no weight
+_SMALLEST_SHARE = 1e-3  # of what must be measured even if its error has no weight
 _NEGLIGIBLE = 1e-5  # margins with smaller shares are left out, if that changes nothing
 _NO_LOSS = 1e-6
 _STEPS = 3000

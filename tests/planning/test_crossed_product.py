@@ -6,7 +6,6 @@ from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.mechanisms.additive import Gaussian, Laplace
 from pandas_dptree.planning.crossed_product import product_variances
 from pandas_dptree.planning.crossed_split import crossed_shares
-from pandas_dptree.planning.objective import cost_weights
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_crossed_splits import (
@@ -14,6 +13,7 @@ from tests.helpers_crossed_splits import (
     SMALL,
     WIDER,
     budget_of,
+    costs_of,
     dense_optimum,
     dense_variances,
     moves_of,
@@ -22,17 +22,12 @@ from tests.helpers_crossed_splits import (
 from tests.helpers_random import each_seed
 
 
-def costs_of(product, objective, weights=None):
-    listed = [product.n_listed(level) for level in range(len(product.margins))]
-    return cost_weights(listed, objective, weights)
-
-
 @each_seed(2, 8)
 @each("objective", ["levels", "cells"])
 def test_the_product_of_the_best_splits_of_ragged_axes_is_the_best_split(seed, objective):
     product = ragged_product(np.random.default_rng(seed), 1, 2)
     weights, moves = costs_of(product, objective), moves_of(product)
-    best, _ = dense_optimum(product, weights, moves)
+    best = dense_optimum(product, weights, moves)
     shares = crossed_shares(product, noise=Gaussian(), loss=SMALL, sensitivity=moves, objective=objective)
     variances = 1 / shares  # with a rho of 1/2
     assert np.isclose(weights @ dense_variances(product, variances), best, rtol=1e-6)
