@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError, ColumnsError, quote
+from pandas_dptree.errors import ArgumentError, ColumnsError, listed, quote
 from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import level_names
-from pandas_dptree.hierarchy.margin_names import margin_of_call
+from pandas_dptree.hierarchy.margin_names import CROSS, margin_of_call
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.output.crossed_columns import axes_of, level_column
@@ -128,5 +128,20 @@ def select_margin(released: pd.DataFrame, levels: Any = None, /, **of_axes: Hash
     here = np.ones(len(released), dtype=bool)
     for (axis, keys), level in zip(axes.items(), margin, strict=True):
         here &= (released[level_column(axis)] == [ROOT, *keys][level]).to_numpy()
+    if len(released) and not here.any():
+        raise ArgumentError(
+            "levels",
+            f"is a margin without rows in this table: {quote(levels if levels is not None else of_axes)}.",
+            hint=f"the table has the margins {listed(_margins_in(released, axes))}.",
+        )
     others = {key for keys in axes.values() for key in keys}.difference(by).intersection(released.columns)
     return indexed_by(released.loc[here].drop(columns=[*map(level_column, axes), *others]), by)
+
+
+def _margins_in(released: pd.DataFrame, axes: Mapping[str, Sequence[Hashable]]) -> list[str]:
+    """Return the names of the margins that have rows."""
+    levels = released[[level_column(axis) for axis in axes]].drop_duplicates()
+    names = (
+        [str(level) for level in row if level != ROOT] for row in levels.itertuples(index=False, name=None)
+    )
+    return [f" {CROSS} ".join(each) or ROOT for each in names]

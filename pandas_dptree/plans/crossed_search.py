@@ -62,6 +62,12 @@ def find_crossed_plan(
     domain = domain.with_margins(given["margins"])
     product = domain.tree
     unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=domain.by)
+    if given["max_per_leaf"] is not None and product.n_leaves == 1:
+        raise ArgumentError(
+            "max_per_leaf",
+            "bounds the rows of a unit in each leaf cell, and the margins need one cell alone.",
+            hint="pass max_contributions alone: all rows are in that cell.",
+        )
     caps = stated_caps(given["max_per_leaf"], None, domain.level_names, unit)
     known = crossed_known(domain, given["known"], quantity)
     if known.levels.all():

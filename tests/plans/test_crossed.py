@@ -381,3 +381,22 @@ def test_what_is_known_as_a_whole_is_not_planned():
     )
     with pytest.raises(ArgumentError, match="covers all leaf cells"):
         dpt.plan(domain, rho=1.0, known={"sex": [3, 4]})
+
+
+def test_margins_that_a_table_lacks_are_named():
+    table = dpt.plan(DOMAIN, rho=0.1, margins=["sex", ("state", "age_band")]).release(RECORDS)
+    with pytest.raises(ArgumentError, match=r"(?s)without rows.*'sex', 'state × age_band'"):
+        table.dp.margin(place="state")
+
+
+def test_rows_in_a_leaf_cell_are_not_bounded_where_there_is_one():
+    with pytest.raises(ArgumentError, match=r"(?s)`max_per_leaf` bounds.*one cell"):
+        dpt.plan(DOMAIN, rho=0.1, margins=[{}], privacy_unit="who", max_contributions=2, max_per_leaf=1)
+
+
+def test_a_bound_on_the_rows_in_a_leaf_cell_lessens_the_noise():
+    unit = {"privacy_unit": "person", "max_contributions": 8}
+    free, bounded = (dpt.plan(DOMAIN, **GAUSSIAN, **unit, max_per_leaf=m) for m in (None, 1))
+    assert bounded.expected_error < 0.9 * free.expected_error
+    assert bounded.max_per_leaf == 1
+    assert dpt.Plan.from_dict(bounded.to_dict(), DOMAIN).digest == bounded.digest
