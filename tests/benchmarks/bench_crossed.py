@@ -97,7 +97,7 @@ class World:
         return lambda _: [opendp_gaussian_counts(scale, exact) for exact in self.exact]
 
 
-def table(releases: int = 10) -> pd.DataFrame:
+def table(releases: int = 40) -> pd.DataFrame:
     """Compare root mean squared errors by margin; of all margins with equal weights in the last column."""
     world = World()
     rows = {
