@@ -17,7 +17,7 @@ import re
 import struct
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import cache, partial
@@ -28,8 +28,7 @@ from typing import Any, NamedTuple, NoReturn
 PLAN, TABLE = "pandas_dptree plan, version 3", "pandas_dptree table, version 1"
 OTHER_KINDS = {
     "distribution": "a distribution",
-    "joint": "distinct units beside other quantities",
-    "crossed": "the margins of crossed hierarchies",
+    "joint": "distinct units beside other quantities, or several quantities of crossed hierarchies",
     "implicit": "private keys, or a tree of prefixes",
     "multiplicative": "counts with bounded relative error",
     "implicit_multiplicative": "counts of prefixes with bounded relative error",
@@ -297,7 +296,15 @@ NOT_OF_UNITS = ("fit", "quantity", "in_forest", "max_per_leaf", "max_per_node")
 UNITS: dict[str, Rule] = {key: rule for key, rule in (COMMON | PART).items() if key not in NOT_OF_UNITS} | {
     "max_nodes": many(whole(1), 1), "privacy_unit": NAME, "keep_linear": one_of(True, False),
 }
-RULES = {"additive": COMMON | PART, "joint": COMMON | JOINT, "units": UNITS}
+NOT_OF_CROSSED = ("fit", "confidence", "in_forest", "max_per_node")
+CROSSED: dict[str, Rule] = {
+    key: rule for key, rule in (COMMON | PART).items() if key not in NOT_OF_CROSSED
+} | {
+    "axes": lambda value: isinstance(value, dict) and bool(value) and all(map(many(NAME, 1), value.values())),
+    "margins": either(NULL, many(many(whole(0), 1), 1)), "keep_linear": one_of(True, False),
+    "known": many(named({"exact": FACTS, "at_least": FACTS}), 1),
+}
+RULES = {"additive": COMMON | PART, "joint": COMMON | JOINT, "units": UNITS, "crossed": CROSSED}
 # fmt: on
 
 
@@ -537,21 +544,29 @@ def moving(quantity: Quantity, plan: dict[str, Any], tree: Tree) -> Quantity:
         of_excess = zip(bounds, measured[len(bounds) :], strict=False)
         between = any(own and (above > 1 or (replace and not s)) for s, (above, own) in enumerate(of_excess))
         return quantity._replace(patterns=patterns, between=between)
-    k, low, high = part["max_contributions"], part["quantity"]["low"], part["quantity"]["high"]
+    k = part["max_contributions"]
     trees, most = 2 * k if "in_forest" in part else 1, capacities(plan, k, tree)
     levels: list[Nodes] = []
     for held, known in zip(most, part["known"]["exact"], strict=True):
         public = dict(known)
         numbers = Counter(rows for place, rows in enumerate(held) if place not in public)
         levels.append([(rows, n * trees) for rows, n in sorted(numbers.items(), reverse=True)])
-    k, m, steps = min(k, most[0][0] * trees), max(abs(low), abs(high)), []
+    single = [len(held) * trees == 1 for held in most]  # all rows share its node, even if it is public
+    return with_patterns(quantity, levels, single, min(k, most[0][0] * trees))
+
+
+def with_patterns(quantity: Quantity, levels: Sequence[Nodes], single: Sequence[bool], k: int) -> Quantity:
+    """Return a quantity with the patterns of k rows of a unit in these nodes of each level."""
+    part, replace = quantity.part, quantity.replace
+    measured = [scale is not None for (scale,) in part["noise_scales"]]
+    low, high = part["quantity"]["low"], part["quantity"]["high"]
+    m, steps = max(abs(low), abs(high)), []
     if not replace:
         patterns = [[move_of(fill(nodes, k), m) for nodes in levels]]
     elif low < 0 < high:
         patterns = [[both_signs(nodes, k, low, high) for nodes in levels]]
     else:
         steps = steps_of(k, capped=any(rows < k for nodes in levels for rows, _ in nodes))
-        single = [len(held) * trees == 1 for held in most]  # all rows share its node, even if it is public
         patterns = [
             [replaced(*level, k, *step, m) for level in zip(levels, single, strict=True)] for step in steps
         ]
@@ -1420,13 +1435,17 @@ def verify(
     else:
         report.skip("bytes of the table", f"there is no {sidecar.name}")
     check_release(plan, raw, described, ledger_digest, report)
-    kind, units_beside = plan.get("kind"), '"max_nodes": ' in json.dumps(plan.get("plans"))
-    if not isinstance(kind, str) or kind not in RULES or (kind == "joint" and units_beside):
+    kind, parts = plan.get("kind"), json.dumps(plan.get("plans"))
+    unchecked = kind == "joint" and any(f'"{key}": ' in parts for key in ("max_nodes", "axes"))
+    if not isinstance(kind, str) or kind not in RULES or unchecked:
         known = plan.get("format") == PLAN and isinstance(kind, str) and kind in OTHER_KINDS
         report.check("format", known, f"{plan.get('format')}, {kind}")
         what = f" ({OTHER_KINDS[str(kind)]})" if known else ""
         report.skip("budget and table", f"the kind of plan is {kind}{what}, which this program cannot check")
         report.status = 3
+        return
+    if kind == "crossed":
+        verify_crossed(plan, table, report)
         return
     if not check_format(plan, report):
         return
@@ -1465,6 +1484,201 @@ def verify(
             check_intervals(each, columns, report)
     if plan["kind"] == "joint":
         check_joint_budget(plan, quantities, laplace, report)
+
+
+# Crossed hierarchies ----------------------------------------------------------------------------------------
+
+Margin = tuple[int, ...]  # the level of each axis
+Cells = dict[tuple[tuple[str, ...], ...], int]  # by the path on each axis, the row
+
+
+def verify_crossed(plan: dict[str, Any], table: Path, report: Report) -> None:
+    """Check a plan for crossed hierarchies: its budget, and that all margins of its table agree."""
+    lattice = check_crossed_format(plan, report)
+    if not lattice:
+        return
+    quantity = quantities_of(plan)[0]
+    names, rows = read_table(table)
+    planned = columns_of_crossed(plan, quantity)
+    fitting = names == planned and all(len(row) == len(names) for row in rows)
+    report.check("columns", fitting, f"{names}" if fitting else f"{names}; planned {planned}")
+    margins = check_cells(plan, lattice, rows, report) if fitting else None
+    if margins is None:
+        report.skip("budget, values and errors", "columns or rows are not as planned")
+        return
+    laplace = plan["mechanism"] == "laplace"
+    if "max_per_leaf" in plan and plan["max_per_leaf"] < plan["max_contributions"]:
+        report.skip("budget", "rows of a unit are limited by leaf cell, whose joint charge is not computed")
+    else:
+        k, single = plan["max_contributions"], single_cells(plan, lattice, margins)
+        nodes: list[Nodes] = [[(k, 1 if alone else 2)] for alone in single]
+        quantity = with_patterns(quantity, nodes, single, k)
+        check_budget(quantity, laplace, Tree([[0]], [[]]), report)
+        check_shares(quantity, laplace and "epsilon" in plan["loss"], report)
+    values = check_numbers(quantity, [row[len(planned) - n_values(plan)] for row in rows], report)
+    if values is not None and plan["consistency"] != "none":
+        check_margins(lattice, margins, values, rows, report)
+    report.skip(f"standard errors of {quantity.name!r}", "least squares of margins are not computed again")
+    if any(map(any, (levels for axis in plan["known"] for levels in axis.values()))):
+        report.skip("known counts", "only that all margins agree is checked where counts are public")
+
+
+def check_crossed_format(plan: dict[str, Any], report: Report) -> list[Margin]:
+    """Check keys, types and names of margins; return all margins of the levels that are needed."""
+    if plan.get("format") != PLAN:
+        report.check("format", False, f"the plan states {plan.get('format')!r}, not {PLAN!r}")
+        return []
+    found = list(faults(plan, CROSSED, "the plan"))
+    lattice: list[Margin] = []
+    if not found:
+        depths = [len(keys) for keys in plan["axes"].values()]
+        shown = plan["margins"]
+        if shown and any(
+            len(margin) != len(depths) or any(map(int.__gt__, margin, depths)) for margin in shown
+        ):
+            found.append("a margin has a level that its axis does not have")
+        else:
+            ground = depths if shown is None else [max(each) for each in zip(*shown, strict=True)]
+            lattice = list(product(*(range(depth + 1) for depth in ground)))
+            if [name_of_margin(plan, each) for each in lattice] != plan["levels"]:
+                found.append("`levels` does not name the margins of its axes")
+            lists = [plan[key] for key in ("nodes", "level_weights", "shares", "noise_scales")]
+            if {*map(len, lists)} != {len(lattice)}:
+                found.append("the plan does not have one entry for each margin")
+            quantity = plan["quantity"]
+            if quantity["column"] is None and quantity != COUNT:
+                found.append("the plan does not add 1 for each record")
+            if quantity["low"] > quantity["high"] or quantity["low"] == quantity["high"] == 0:
+                found.append("the plan has bounds that are both 0, or in the wrong order")
+    report.check("format", not found, "; ".join(found) or "crossed, version 3, all keys and types")
+    return [] if found else lattice
+
+
+def name_of_margin(plan: dict[str, Any], margin: Margin) -> str:
+    """Return the name of a margin: those of its levels."""
+    levels = zip(plan["axes"].values(), margin, strict=True)
+    return " × ".join(str(keys[level - 1]) for keys, level in levels if level) or "total"
+
+
+def columns_of_crossed(plan: dict[str, Any], quantity: Quantity) -> list[str]:
+    """Return the columns that the table should have."""
+    keys = [str(key) for keys in plan["axes"].values() for key in keys]
+    own = [quantity.name, f"{quantity.prefix}std_error"]
+    own += [f"{quantity.prefix}{each}" for each in ("measurement", "noise_scale")] * plan["keep_measurements"]
+    own += [f"{quantity.prefix}linear"] * plan["keep_linear"]
+    return [*(f"{axis}_level" for axis in plan["axes"]), *keys, *own]
+
+
+def n_values(plan: dict[str, Any]) -> int:
+    """Return how many columns hold numbers."""
+    return 2 + 2 * bool(plan["keep_measurements"]) + bool(plan["keep_linear"])
+
+
+def check_cells(
+    plan: dict[str, Any], lattice: Sequence[Margin], rows: list[list[str]], report: Report
+) -> dict[Margin, Cells] | None:
+    """Check that each margin that is shown has all combinations of its nodes, in order, once each."""
+    names = (["total", *map(str, keys)] for keys in plan["axes"].values())
+    depths = [{name: level for level, name in enumerate(each)} for each in names]
+    shown = sorted(map(tuple, plan["margins"])) if plan["margins"] else list(lattice)
+    margins: dict[Margin, Cells] = {margin: {} for margin in shown}
+    wrong, order = [], []
+    for place, row in enumerate(rows):
+        margin = tuple(each.get(name, -1) for each, name in zip(depths, row, strict=False))
+        keys, paths, blank = iter(row[len(depths) :]), [], True
+        for each, level in zip(depths, margin, strict=True):
+            own = [next(keys) for _ in range(len(each) - 1)]
+            paths.append(tuple(own[: max(level, 0)]))
+            blank = blank and not any(own[max(level, 0) :])
+        cell = tuple(paths)
+        if margin not in margins or not blank:
+            wrong.append(f"{line(place)} has a margin that the plan does not show, or keys below its levels")
+        elif cell in margins[margin]:
+            wrong.append(f"{line(place)} repeats a cell")
+        else:
+            margins[margin][cell] = place
+            order.append(margin)
+    for margin, cells in margins.items():
+        combinations = math.prod(len({cell[axis] for cell in cells}) for axis in range(len(depths)))
+        if not cells or not plan["nodes"][lattice.index(margin)] == len(cells) == combinations:
+            wrong.append(f"the margin {margin} has {len(cells)} cells, not all combinations of its nodes")
+    ordered = order == sorted(order)
+    complete = report.each("cells of each margin", wrong, len(rows))
+    report.check("order of the rows", ordered, "margin by margin, the coarsest first")
+    return margins if complete and ordered else None
+
+
+def single_cells(plan: dict[str, Any], lattice: Sequence[Margin], margins: dict[Margin, Cells]) -> list[bool]:
+    """Whether each margin certainly has one cell: on each axis one node on its level, and on all above."""
+    alone: list[set[int]] = []
+    for axis, keys in enumerate(plan["axes"].values()):
+        nodes: dict[int, set[Any]] = {0: {()}}
+        for margin, cells in margins.items():
+            nodes.setdefault(margin[axis], set()).update(cell[axis] for cell in cells)
+        n_alone = 0
+        while n_alone <= len(keys) and len(nodes.get(n_alone, ())) == 1:
+            n_alone += 1
+        alone.append(set(range(n_alone)))
+    return [all(level in own for level, own in zip(margin, alone, strict=True)) for margin in lattice]
+
+
+def check_numbers(quantity: Quantity, texts: list[str], report: Report) -> list[Fraction] | None:
+    """Check that values are numbers, whole and not negative where they should be; return them in units."""
+    part, name = quantity.part, repr(quantity.name)
+    try:
+        values = [Fraction(float(plain(text))) / quantity.unit for text in texts]
+    except (ValueError, OverflowError):
+        report.check(f"values of {name}", False, "one of them is missing, or is not a number")
+        return None
+    if part["quantity"] == COUNT and part["consistency"] in ("none", "integer"):
+        wrong = [line(row) for row, text in enumerate(texts) if not text.lstrip("-").isdigit()]
+        if not report.each(f"values of {name} are whole", wrong, len(texts)):
+            return None
+        values = [Fraction(int(text)) for text in texts]
+    if part["consistency"] in ("nonnegative", "integer"):
+        wrong = [line(row) for row, value in enumerate(values) if value < 0]
+        report.each(f"values of {name} are not negative", wrong, len(texts))
+    return values
+
+
+def check_margins(
+    lattice: Sequence[Margin],
+    margins: dict[Margin, Cells],
+    values: Sequence[Fraction],
+    rows: Sequence[list[str]],
+    report: Report,
+) -> None:
+    """Check that cells are the sums of those at most one level below on each axis, where there are any."""
+    slack = min(Fraction(1, 10**9) * (max(map(abs, values), default=Fraction(0)) + 1), Fraction(1, 2))
+    wrong, n = [], 0
+    for margin, cells in margins.items():
+        for finer in next_margins(margin, margins):
+            sums: dict[Any, Fraction] = {}
+            for cell, row in margins[finer].items():
+                above = tuple(path[:level] for path, level in zip(cell, margin, strict=True))
+                sums[above] = sums.get(above, Fraction(0)) + values[row]
+            for cell, total in sums.items():
+                n += 1
+                if cell not in cells:
+                    wrong.append(f"{cell} has no row in the margin above {finer}")
+                elif abs(values[cells[cell]] - total) > slack:
+                    wrong.append(
+                        f"{line(cells[cell])} is not the sum of the cells below it: {float(total)!r}"
+                    )
+    if n:
+        report.each("margins agree", wrong, n)
+    else:
+        report.skip("margins agree", "no margin is at most one level above another one on each axis")
+
+
+def next_margins(margin: Margin, margins: Iterable[Margin]) -> list[Margin]:
+    """Return the margins at most one level below on each axis, without those that are below another one."""
+    below = [
+        finer
+        for finer in margins
+        if finer != margin and all(0 <= b - a <= 1 for a, b in zip(margin, finer, strict=True))
+    ]
+    return [finer for finer in below if not any(o != finer and all(map(int.__le__, o, finer)) for o in below)]
 
 
 def check_release(
