@@ -202,3 +202,22 @@ def test_shares_that_do_not_belong_to_the_noise_are_found(tmp_path):
     shares = STORED["shares"]
     swapped = [shares[-1], *shares[1:-1], shares[0]]
     refused(tmp_path, edited(STORED, "shares", value=swapped), ROWS, "share")
+
+
+def test_a_state_left_out_of_all_margins_is_found(tmp_path):
+    rows = [row for row in ROWS if row[2] != "WA"]
+    refused(tmp_path, STORED, rows, "cells of each margin")
+
+
+def test_one_node_below_two_is_not_single(tmp_path):
+    """The only county is one of two states: who replaces another one may move out of it."""
+    places = pd.DataFrame({"state": ["CA", "DC"], "county": ["Kern", None]})
+    domain = dpt.cross(place=dpt.Domain.from_frame(places, by=["state", "county"]), sex=DOMAIN.axes["sex"])
+    plan = dpt.plan(domain, rho=0.1, neighbors="replace", split="uniform")
+    data = places.iloc[[0, 0, 1]].assign(sex=["F", "M", "F"])
+    rows = rows_of(plan.release(data, rng=np.random.default_rng(0)))
+    stored = json.loads(json.dumps(plan.to_dict()))
+    code, printed = checked(tmp_path, stored, rows)
+    assert code == 0, printed
+    forged = [[scale and scale / 1.05] for (scale,) in stored["noise_scales"]]
+    refused(tmp_path, edited(stored, "noise_scales", value=forged), rows, "budget of")

@@ -191,7 +191,7 @@ def _joint_squares(lattice: npt.NDArray[np.int64], rows: int, cells: CellRows) -
         yield list(sum(apart, np.full(len(lattice), held, dtype=object)))
 
 
-def _choices(rows: int, cells: CellRows) -> set[Steps]:
+def _choices(rows: int, cells: CellRows) -> list[Steps]:
     """Choose the axes that may attain the maxima of (1), for each step of a chain of margins."""
     margin = tuple(len(axis) - 1 for axis in cells.leaves)
     held = cells.squares(rows, margin)
@@ -213,4 +213,4 @@ def _choices(rows: int, cells: CellRows) -> set[Steps]:
             for other in after[axis]
         }
         margin, held = below[lowered], more
-    return {steps for steps, _ in chosen} or {()}
+    return sorted({steps for steps, _ in chosen}) or [()]
