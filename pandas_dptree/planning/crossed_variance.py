@@ -49,5 +49,7 @@ class MarginVariances:
             return self._lattice.means_and_vjp(precisions)[0][:, 0]
         if self._known.total_axis is None:
             return product_variances(product, noise_variances, self._zeros)
-        squares = crossed_squares(product, nearest_product(product, noise_variances), self._known)
+        nearest = nearest_product(product, noise_variances)
+        nearest[0] = min(nearest[0], noise_variances[0])  # the grand total may be more precise
+        squares = crossed_squares(product, nearest, self._known)
         return np.nan_to_num([squares.mean_variance(margin) for margin in product.margins])

@@ -6,16 +6,21 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import Tree
+from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.planning import crossed_bound
 from pandas_dptree.planning.crossed_bound import crossed_lower_bound, uniform_crossed_bound
+from pandas_dptree.planning.crossed_split import crossed_shares
 from pandas_dptree.planning.gaussian_bound import gaussian_lower_bound
 from tests.helpers_cases import each
 from tests.helpers_crossed_splits import (
     DEEPER,
     RAGGED,
+    SMALL,
     WIDER,
     costs_of,
     dense_optimum,
+    dense_variances,
+    inverse,
     margin_matrices,
     moves_of,
     uniform_product,
@@ -67,8 +72,25 @@ def test_no_split_is_better_than_the_bound_of_groups(seed):
     found = crossed_lower_bound(product, weights, worst=False)
     assert 0.5 < found / dense_bound(product, weights) <= 1 + 1e-6
     assert found <= dense_optimum(product, weights, moves_of(product)) * (1 + 1e-6)
-    within = crossed_lower_bound(product, weights / weights.max(), worst=True)
-    assert within <= found / weights.max() * (1 + 1e-6)
+
+
+@pytest.mark.slow
+@each_seed(2, 10)
+def test_no_split_has_a_smaller_worst_error_than_the_bound_of_groups(seed):
+    rng = np.random.default_rng(seed)
+    product = ProductTree((RAGGED, WIDER))
+    weights = costs_of(product, "levels", rng.random(9) * (rng.random(9) < 0.6) + (np.arange(9) == 8) * 0.1)
+    weights = weights / weights.max()
+    bound = crossed_lower_bound(product, weights, worst=True)
+    shares = crossed_shares(
+        product,
+        noise=Gaussian(),
+        loss=SMALL,
+        sensitivity=moves_of(product),
+        weights=weights,
+        objective="worst",
+    )
+    assert 0 < bound <= (weights * dense_variances(product, inverse(shares))).max() * (1 + 1e-6)
 
 
 def test_slices_in_proportion_are_one_group():
@@ -97,6 +119,7 @@ def plan_of(*axes, **options):
     ((TWO, THREE), {"privacy_unit": "id", "max_contributions": 3}, 1, 1 + 1e-9),
     ((TWO, THREE), {"neighbors": "replace"}, 1, 1.1),
     ((RAGGED, WIDER), {}, 1, 1.02),
+    ((RAGGED, WIDER), {"privacy_unit": "id", "max_contributions": 3}, 1, 1.02),
     ((RAGGED, DEEPER), {"objective": "worst"}, 1, 1.05),
 ])  # fmt: skip
 def test_gap_of_plans(axes, options, least, most):
@@ -105,6 +128,12 @@ def test_gap_of_plans(axes, options, least, most):
     assert plan.gap_reason == (
         f"Gap: expected squared error is {plan.gap:.4f} times the least of any additive Gaussian noise."
     )
+
+
+def test_the_gap_of_sums_is_that_of_counts():
+    domain = dpt.cross(place=TWO, sex=THREE)
+    plan = dpt.plan(domain, column="cost", bounds=(0, 50), granularity=0.5, rho=0.01)
+    assert np.isclose(plan.gap, 1, rtol=1e-6)
 
 
 def test_a_bound_of_groups_says_that_it_may_be_too_low():

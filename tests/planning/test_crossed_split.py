@@ -173,8 +173,11 @@ def test_known_totals_are_not_measured():
         product, COUNT, neighbors="add_remove", max_contributions=1, known=known.exact
     )
     for least_squares in (True, False):
-        found = shares_of(product, sensitivity=moves, known=known, least_squares=least_squares)
-        assert (found > 0).tolist() == [False, True, False, True]
+        for split in ("optimal", "uniform", "geometric"):
+            found = shares_of(
+                product, sensitivity=moves, known=known, least_squares=least_squares, split=split
+            )
+            assert (found > 0).tolist() == [False, True, False, True]
 
 
 def test_structural_zeros_make_the_best_split_that_of_what_remains():
