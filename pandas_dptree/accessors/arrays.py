@@ -74,15 +74,15 @@ class DataTreeAccessor:
         """
         return select_level_of(self._data, name)
 
-    def margin(self, levels: Any = None, /, **of_axes: Hashable) -> xr.Dataset:
+    def margin(self, *levels: Any, **of_axes: Hashable) -> xr.Dataset:
         """Select one margin of a released tree of crossed hierarchies.
 
         Parameters
         ----------
-        levels : mapping, hashable or sequence of hashable, optional
-            The level of each axis, such as ``{"place": "county", "sex": "sex"}``. Axes that are left out have
-            the level ``"total"``; without any, this is the grand total. Or names of levels of different axes:
-            ``"county"``, or ``["county", "sex"]``.
+        *levels
+            Names of levels of different axes, as in ``margin("county", "sex")``, or one mapping or list of
+            them: ``{"place": "county", "sex": "sex"}``. Axes that are left out have the level ``"total"``;
+            without any level, this is the grand total.
         **of_axes
             The same by keywords: ``margin(place="county", sex="sex")``.
 
@@ -97,4 +97,4 @@ class DataTreeAccessor:
         ArgumentError
             If the tree is not one of crossed hierarchies, or has no such axis, level or margin.
         """
-        return select_margin_of(self._data, levels, **of_axes)
+        return select_margin_of(self._data, *levels, **of_axes)

@@ -110,15 +110,15 @@ class DataFrameAccessor:
         """
         return select_level(self._data, name)
 
-    def margin(self, levels: Any = None, /, **of_axes: Hashable) -> pd.DataFrame:
+    def margin(self, *levels: Any, **of_axes: Hashable) -> pd.DataFrame:
         """Select one margin of a released table of crossed hierarchies, indexed as by ``groupby``.
 
         Parameters
         ----------
-        levels : mapping, hashable or sequence of hashable, optional
-            The level of each axis, such as ``{"place": "county", "sex": "sex"}``. Axes that are left out have
-            the level ``"total"``; without any, this is the grand total. Or names of levels of different axes:
-            ``"county"``, or ``["county", "sex"]``.
+        *levels
+            Names of levels of different axes, as in ``margin("county", "sex")``, or one mapping or list of
+            them: ``{"place": "county", "sex": "sex"}``. Axes that are left out have the level ``"total"``;
+            without any level, this is the grand total.
         **of_axes
             The same by keywords: ``margin(place="county", sex="sex")``.
 
@@ -126,14 +126,14 @@ class DataFrameAccessor:
         -------
         pandas.DataFrame
             The values and their errors, indexed by the keys of each axis from the coarsest down to its level,
-            axis by axis. There are no rows if the table does not show the margin.
+            axis by axis.
 
         Raises
         ------
         ArgumentError
-            If the frame is not a released table of crossed hierarchies, or has no such axis or level.
+            If the frame is not a released table of crossed hierarchies, or has no such axis, level or margin.
         """
-        return select_margin(self._data, levels, **of_axes)
+        return select_margin(self._data, *levels, **of_axes)
 
     def domain(self) -> Domain | CrossedDomain:
         """Return the keys of a released table as a public domain.

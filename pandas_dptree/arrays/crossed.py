@@ -26,7 +26,7 @@ CrossedBy = Mapping[str, By]
 
 
 def crossed_domain_of(array: xr.DataArray, by: CrossedBy) -> CrossedDomain:
-    """Make the domain of an array from its coordinates, each axis by itself."""
+    """Make the domain of an array from its coordinates, each axis separately."""
     check_axis_names(by, argument="by")
     return CrossedDomain({axis: domain_of(array, levels) for axis, levels in by.items()})
 

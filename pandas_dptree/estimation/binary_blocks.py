@@ -1,6 +1,6 @@
 r"""Families with a total and upper bounds: the blocks of which crossed tables are made.
 
-A block has the children of a node as its rows and two columns. The sum of each row is settled, and so is
+A block has the children of a node as its rows and two columns. The sum of each row is fixed, and so is
 that of each column: the first column alone says the rest. So a block is a family of numbers
 :math:`0 \le x_c \le r_c` with a given total, where :math:`r_c` is the sum of a row. As long as the total is
 at least 0 and at most :math:`\sum_c r_c` there is a solution, in whole numbers too. A table of many columns
@@ -113,7 +113,7 @@ def split_columns(
     size = len(variances)
     table = sums[None] if random_words is not None else sums[None].astype(np.float64)
     runs = zip(splits, _sums_of_runs(splits, estimates), _sums_of_runs(splits, above), strict=True)
-    for split, estimated, settled in runs:
+    for split, estimated, given in runs:
         place = np.searchsorted(split.finer, split.coarse)
         divided = np.flatnonzero(np.diff(place) == 2)
         finer = np.empty((len(split.finer) - 1, size), dtype=table.dtype)
@@ -130,7 +130,7 @@ def split_columns(
             target = estimated[left] * weight + (most - estimated[left + 1]) * (1 - weight)
             target += np.tile(carried / n, (n, 1))
             spread = variances * (first * weight)
-            totals, families = settled[left].reshape(-1), np.tile(counts, len(rows))
+            totals, families = given[left].reshape(-1), np.tile(counts, len(rows))
             limits: Table = most.reshape(-1)
             fitted: Table = fit_bounded(target.reshape(-1), spread.reshape(-1), limits, totals, families)
             if random_words is not None:

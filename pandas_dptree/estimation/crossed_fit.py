@@ -2,7 +2,7 @@ r"""Whole, non-negative tables of crossed hierarchies, whose margins all add up.
 
 The axes are taken one after the other, from few leaves to many. Each is crossed with the table of those
 before it: from its root down, the children of a node divide the node's table among themselves. Their own sums
-are settled first, as for a single hierarchy; then the columns, which are the leaf cells of the axes before,
+are fitted first, as for a single hierarchy; then the columns, which are the leaf cells of the axes before,
 are split in two again and again, as they lie in the *chain* of these axes: the levels of the first, then
 those of the second in each of its leaves, and so on. So the margins on the chain stay as accurate as least
 squares leaves them. Those off the chain are pulled towards their estimates by accelerated gradient steps,
@@ -344,7 +344,7 @@ class _Pull:
     def step(self) -> float:
         """One over the curvature of all of them together, in the residual of any margin off the chain.
 
-        The fit settles the residuals of the chain.
+        The fit itself takes care of the residuals of the chain.
         """
         return 1 / max(
             sum(each for finer, each in self.curvature.items() if all(map(int.__ge__, finer, margin)))

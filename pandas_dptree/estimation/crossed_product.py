@@ -209,7 +209,7 @@ class ProductSquares:
         counted = tuple(range(len(self.product.axes)))
         total = tables[self.product.margins[0]].sum(axis=counted) if self.extra else 0.0
         order = list(counted)
-        if self.known is not None:  # its axis comes last, when all others are settled
+        if self.known is not None:  # its axis comes last
             order.append(order.pop(self.known[0]))
         for place in order:
             tables = self._pass(place, tables)

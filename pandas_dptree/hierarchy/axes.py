@@ -10,7 +10,7 @@ from pandas_dptree.errors import ArgumentError, ColumnsError, DomainError, kind_
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.base import DerivedLevels
 from pandas_dptree.hierarchy.levels.combine import derived_domain
-from pandas_dptree.hierarchy.margin_names import CROSS, Keys
+from pandas_dptree.hierarchy.margin_names import CROSS, Keys, level_column
 from pandas_dptree.hierarchy.names import RESERVED_NAMES, check_by
 from pandas_dptree.hierarchy.tree import Tree
 
@@ -51,7 +51,7 @@ def check_axes(keys: Keys, columns: Keys, *, argument: str = "domain") -> None:
             columns=unclear,
             hint=f"rename the columns, to distinct texts without {CROSS!r}.",
         )
-    clashing = [level for level in map("{}_level".format, keys) if level in (*names, *RESERVED_NAMES)]
+    clashing = [level for level in map(level_column, keys) if level in (*names, *RESERVED_NAMES)]
     if clashing:
         raise ColumnsError(
             argument,

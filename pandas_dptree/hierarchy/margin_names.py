@@ -13,14 +13,30 @@ from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.product_tree import Margin
 
 __all__ = [
-    "CROSS", "Keys", "example", "margin_name", "margin_named", "margin_of_call", "margin_weights",
+    "CROSS",
+    "LEVEL_SUFFIX",
+    "Keys",
+    "example",
+    "level_column",
+    "margin_name",
+    "margin_named",
+    "margin_of_call",
+    "margin_weights",
 ]  # fmt: skip
 
 CROSS: Final = "×"
 """Stands between the names of levels in the name of a margin, so it can be in none of them."""
 
+LEVEL_SUFFIX: Final = "_level"
+"""Ends the name of the column of an axis in a released table, which says down to which key each row goes."""
+
 Keys = Mapping[str, Sequence[Hashable]]
 """The keys of each axis, from the coarsest to the finest."""
+
+
+def level_column(axis: str) -> str:
+    """Return the name of the column with the levels of an axis."""
+    return f"{axis}{LEVEL_SUFFIX}"
 
 
 def margin_name(axes: Keys, margin: Margin) -> str:
@@ -75,15 +91,15 @@ def margin_named(axes: Keys, given: Any, argument: str) -> Margin:
     return _margin_of_axes(axes, levels, argument)
 
 
-def margin_of_call(axes: Keys, levels: Any, of_axes: Mapping[str, Hashable]) -> Margin:
-    """Return the margin that a method ``margin(levels, **of_axes)`` is asked for."""
-    if levels is not None and of_axes:
+def margin_of_call(axes: Keys, levels: Sequence[Any], of_axes: Mapping[str, Hashable]) -> Margin:
+    """Return the margin that a method ``margin(*levels, **of_axes)`` is asked for."""
+    if levels and of_axes:
         raise ArgumentError(
             "levels",
             "cannot be given with levels by keywords.",
             hint=f"name all in one way, for example .dp.margin({example(axes)}).",
         )
-    return margin_named(axes, of_axes if levels is None else levels, "levels")
+    return margin_named(axes, levels[0] if len(levels) == 1 else levels or of_axes, "levels")
 
 
 def example(axes: Keys) -> str:

@@ -7,22 +7,14 @@ down to which key of the axis it goes.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Final
 
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, listed
-from pandas_dptree.hierarchy.margin_names import example
+from pandas_dptree.hierarchy.margin_names import LEVEL_SUFFIX, example
 from pandas_dptree.hierarchy.names import RESERVED_NAMES, ROOT
 
-__all__ = ["axes_of", "level_column", "refuse_crossed", "value_columns"]
-
-_SUFFIX: Final = "_level"
-
-
-def level_column(axis: str) -> str:
-    """Return the name of the column with the levels of an axis."""
-    return f"{axis}{_SUFFIX}"
+__all__ = ["axes_of", "refuse_crossed", "value_columns"]
 
 
 def value_columns(released: pd.DataFrame) -> list[Hashable]:
@@ -40,12 +32,12 @@ def axes_of(released: pd.DataFrame) -> dict[str, list[Hashable]]:
     columns = released.columns
     if "level" in columns or not columns.is_unique:
         return {}
-    ending = [name for name in columns if isinstance(name, str) and name.endswith(_SUFFIX)]
+    ending = [name for name in columns if isinstance(name, str) and name.endswith(LEVEL_SUFFIX)]
     levels = {name: each for name in ending if (each := _listed(released[name])) is not None}
     if not levels:
         seen = {name: each for name in ending if (each := _seen(released[name], columns)) is not None}
         levels = _keys_between(released, _without_keys(seen))
-    return {name.removesuffix(_SUFFIX): keys for name, keys in _without_keys(levels).items()}
+    return {name.removesuffix(LEVEL_SUFFIX): keys for name, keys in _without_keys(levels).items()}
 
 
 def _listed(level: pd.Series) -> list[Hashable] | None:

@@ -80,7 +80,7 @@ def _group(axes: Keys, margin: Margin) -> str:
     return margin_name(axes, margin).replace(f" {CROSS} ", ",")
 
 
-def select_margin_of(released: xr.DataTree, levels: Any = None, /, **of_axes: Hashable) -> xr.Dataset:
+def select_margin_of(released: xr.DataTree, /, *levels: Any, **of_axes: Hashable) -> xr.Dataset:
     """Return the dataset of a margin of a released tree."""
     axes = _axes_of(released)
     if axes is None:

@@ -14,10 +14,10 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError, ColumnsError, listed, quote
 from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.domain import level_names
-from pandas_dptree.hierarchy.margin_names import CROSS, margin_of_call
+from pandas_dptree.hierarchy.margin_names import CROSS, level_column, margin_name, margin_of_call
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.output.crossed_columns import axes_of, level_column
+from pandas_dptree.output.crossed_columns import axes_of
 from pandas_dptree.output.frames import indexed_by, key_column, stack, take_labels
 
 __all__ = ["MOST_ROWS", "check_rows", "crossed_frame", "select_margin"]
@@ -100,7 +100,7 @@ def _codes(domain: CrossedDomain, place: int, key: int, rows: Sequence[int]) -> 
     return codes
 
 
-def select_margin(released: pd.DataFrame, levels: Any = None, /, **of_axes: Hashable) -> pd.DataFrame:
+def select_margin(released: pd.DataFrame, /, *levels: Any, **of_axes: Hashable) -> pd.DataFrame:
     """Select one margin of a crossed table, or of numbers derived from it, indexed as by ``groupby``.
 
     The table may have been filtered or read back from a file. The index has the keys of each axis from the
@@ -131,7 +131,7 @@ def select_margin(released: pd.DataFrame, levels: Any = None, /, **of_axes: Hash
     if len(released) and not here.any():
         raise ArgumentError(
             "levels",
-            f"is a margin without rows in this table: {quote(levels if levels is not None else of_axes)}.",
+            f"is a margin without rows in this table: {quote(margin_name(axes, margin))}.",
             hint=f"the table has the margins {listed(_margins_in(released, axes))}.",
         )
     others = {key for keys in axes.values() for key in keys}.difference(by).intersection(released.columns)

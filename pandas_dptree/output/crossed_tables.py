@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, ColumnsError, listed
-from pandas_dptree.hierarchy.margin_names import margin_name
+from pandas_dptree.hierarchy.margin_names import level_column, margin_name
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.hierarchy.product_tree import Margin
 from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.output.crossed_columns import axes_of, level_column, value_columns
+from pandas_dptree.output.crossed_columns import axes_of, value_columns
 from pandas_dptree.output.frames import check_not_derived
 from pandas_dptree.output.released import Quantities, Released
 

@@ -29,7 +29,7 @@ __all__ = ["improved_splits"]
 _ONE = Sensitivity(l1=1, l2_squared=1)
 _ROUNDS = {False: 60, True: 400}
 _STEPS = 20
-_SETTLED = 1e-7
+_CONVERGED = 1e-7
 _SMALLEST_SHARE = 1e-4  # of the leaves of an axis
 
 
@@ -59,14 +59,14 @@ def improved_splits(
     for _ in range(_ROUNDS[worst]):
         costs = _product(table, means)
         value = float(costs.max() if worst else costs.sum())
-        settled = value >= least * (1 - _SETTLED) and not worst
+        converged = value >= least * (1 - _CONVERGED) and not worst
         if value < least:
             best, least = list(shares), value
         if worst:
             multipliers = np.maximum(multipliers * costs / value, 1e-12)
             multipliers /= multipliers.sum()
-            settled = value <= float((multipliers * costs).sum()) * (1 + _SETTLED)
-        if settled:
+            converged = value <= float((multipliers * costs).sum()) * (1 + _CONVERGED)
+        if converged:
             break
         for place, problem in enumerate(problems):
             others = [own if each != place else np.ones(len(own)) for each, own in enumerate(means)]

@@ -26,7 +26,7 @@ from pandas_dptree.privacy.sensitivity import TreeSensitivity
 __all__ = ["Budget"]
 
 _ROUNDS = 12  # the budget of an (epsilon, delta) depends on the split; usually two are enough
-_SETTLED = 1e-13
+_CONVERGED = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Budget:
             if free_total and measured[0]:
                 scales[0] = min(scales[0], self._free_scale(amount, scales))
             before, shares = shares, self._shares_at(scales)
-            if np.abs(shares - before).max() < _SETTLED * shares.max():
+            if np.abs(shares - before).max() < _CONVERGED * shares.max():
                 break
         return shares
 
@@ -106,7 +106,7 @@ class Budget:
     def _scales_within(self, amount: float, wanted: FloatArray, scales: FloatArray) -> FloatArray | None:
         """Return the scales of the wanted variances times the least factor that keeps to an amount.
 
-        None if that leaves a variance of less than the least that is told from 0.
+        None if that leaves a variance below the smallest that is not treated as 0.
         """
         from scipy.optimize import brentq  # costs a third of a second to import
 

@@ -19,6 +19,7 @@ from pandas_dptree.estimation.least_squares import LEAST_VARIANCE, FloatArray, M
 from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.domain import Source, source_in_words
+from pandas_dptree.hierarchy.margin_names import level_column
 from pandas_dptree.hierarchy.product_tree import ProductTree
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.contributions import LeafTally
@@ -157,7 +158,7 @@ class CrossedPlan(Measurement):
 
     @property
     def _key_columns(self) -> tuple[Hashable, ...]:
-        return (*(f"{name}_level" for name in self.domain.axes), *self.domain.by)
+        return (*map(level_column, self.domain.axes), *self.domain.by)
 
     @property
     def _columns_used(self) -> tuple[Hashable, ...]:
@@ -330,7 +331,7 @@ class CrossedPlan(Measurement):
         ]
         chosen = [self.tree.margins[level] for level in rows]
         levels = {
-            f"{name}_level": [("total", *axis.by)[margin[place]] for margin in chosen]
+            level_column(name): [("total", *axis.by)[margin[place]] for margin in chosen]
             for place, (name, axis) in enumerate(self.domain.axes.items())
         }
         return pd.DataFrame(

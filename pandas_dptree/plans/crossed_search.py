@@ -17,6 +17,7 @@ from pandas_dptree.hierarchy.areas import Area
 from pandas_dptree.hierarchy.crossed_domain import CrossedDomain
 from pandas_dptree.hierarchy.crossed_known import CrossedKnown
 from pandas_dptree.hierarchy.known_counts import Known
+from pandas_dptree.hierarchy.margin_names import level_column
 from pandas_dptree.mechanisms.additive import MECHANISMS, AdditiveNoise
 from pandas_dptree.output.frames import check_names
 from pandas_dptree.planning.capacities import crossed_sensitivity_on
@@ -44,8 +45,7 @@ def find_crossed_plan(
 ) -> CrossedPlan:
     """Find the plan of least expected error: see `pandas_dptree.plan`."""
     if quantity.column is not None:
-        levels = (f"{name}_level" for name in domain.axes)
-        check_names([*levels, *domain.by], [quantity.column], argument="column")
+        check_names([*map(level_column, domain.axes), *domain.by], [quantity.column], argument="column")
     own = require_supported(
         CROSSED,
         options,

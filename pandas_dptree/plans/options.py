@@ -242,7 +242,8 @@ class PlanOptions(TypedDict, total=False):
             '``"integer"``: non-negative whole numbers that add up. ``"nonnegative"``: non-negative values '
             'that add up. ``"linear"``: unbiased estimates that add up. ``"none"``: the noisy values '
             'themselves. In a table of sums, ``"integer"`` gives multiples of the granularity, and values '
-            "are kept non-negative only if the column's bounds allow no negative value.",
+            "are kept non-negative only if the column's bounds allow no negative value; sums over crossed "
+            'hierarchies are linear estimates unless this is ``"none"``.',
             flag="--consistency",
         ),
     ]

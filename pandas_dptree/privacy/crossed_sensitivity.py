@@ -20,7 +20,7 @@ _ALL_NUMBERS = 7
 """Up to so many rows there is a pattern for each number of rows that replace them."""
 
 _MOST = 16
-"""Patterns take time. If the worst axes could be chosen in more ways, fewer are told apart."""
+"""The most patterns, as they take time; with more choices of the worst axes, the bound is coarser."""
 
 Steps = tuple[tuple[int, int, int], ...]
 """For each number of pairs of rows, an axis and a level of it: they lie in different nodes of that level."""

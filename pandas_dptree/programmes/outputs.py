@@ -17,9 +17,10 @@ import pandas as pd
 import xarray as xr
 
 from pandas_dptree.errors import ArgumentError, DPTreeError, MissingExtraError, quote
+from pandas_dptree.hierarchy.margin_names import level_column
 from pandas_dptree.hierarchy.names import ROOT
 from pandas_dptree.ledger.store import sync_folder
-from pandas_dptree.output.crossed_columns import axes_of, level_column
+from pandas_dptree.output.crossed_columns import axes_of
 from pandas_dptree.output.crossed_tables import CrossedTable
 from pandas_dptree.output.derived.matching import rows_of_paths
 from pandas_dptree.output.distribution import Distribution

@@ -109,9 +109,8 @@ def plan(
     ----------
     domain : Domain, CrossedDomain, Tree, BitPrefixes or CharPrefixes
         The public hierarchy: its labelled leaves, those of several that `cross` crosses, only its shape, or
-        all prefixes. The levels of a tree
-        without labels are called ``"total"``, ``"level_1"``, …; their `known` counts are arrays with nan for
-        unknown ones. None if all keys are private.
+        all prefixes. The levels of a tree without labels are called ``"total"``, ``"level_1"``, …; their
+        `known` counts are arrays with nan for unknown ones. None if all keys are private.
     private_keys : sequence of hashable, optional
         The columns below those of `domain` whose keys nobody can list, as for `tree_counts`.
     column, bounds, granularity

@@ -63,6 +63,7 @@ def test_a_margin_or_a_level_of_a_tree(tmp_path):
     for given in (["kind", "county"], "county × kind", {"what": "kind", "place": "county"}):
         xr.testing.assert_identical(tree.dp.margin(given), expected)
     xr.testing.assert_identical(tree.dp.margin(place="county", what="kind"), expected)
+    xr.testing.assert_identical(tree.dp.margin("county", "kind"), expected)
     assert tree.dp.margin()["count"].ndim == 0
     with pytest.raises(
         dpt.ArgumentError, match=r"(?s)`levels` is not in the tree: 'kind'.*it has \['total', 'county,kind"

@@ -70,7 +70,12 @@ def test_a_margin_is_indexed_as_by_groupby(seed):
     pd.testing.assert_series_equal(chosen["count"], expected, check_names=False)
     assert list(chosen) == ["count", "std_error"]
     names = [level for level in margin.values() if level != "total"]
-    for same in (table.dp.margin(**margin), table.dp.margin(names), table.dp.margin(" × ".join(names))):
+    for same in (
+        table.dp.margin(**margin),
+        table.dp.margin(names),
+        table.dp.margin(*names),
+        table.dp.margin(" × ".join(names)),
+    ):
         pd.testing.assert_frame_equal(same, chosen)
 
 
