@@ -23,7 +23,6 @@ from pandas_dptree.output.frames import check_names
 from pandas_dptree.output.pictures.plan_errors import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.planning.area_shares import sums_of_squares
-from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import not_measured
 from pandas_dptree.plans.compare import compare, compare_bounds, level_alpha_rmse, variant
@@ -298,18 +297,9 @@ class AdditivePlan(Measurement):
             "keep_measurements": "measurements" in self.keep,
             **({"keep_linear": True} if "linear" in self.keep else {}),
             "quantity": serialize.quantity_to_json(self.quantity),
-            "known": self.known.to_dict(),
-            "split": self.split,
-            "objective": self.objective,
-            "level_weights": self.level_weights.tolist(),
-            "shares": serialize.plain(self.budget_shares),
-            "noise_scales": serialize.plain(self.unit_noise_scales),
+            **self._split_to_json(),
             **({"in_forest": True} if self.in_forest else {}),
         }
-
-    def _to_part(self) -> dict[str, Any]:
-        """Serialize what distinguishes this plan from those of other quantities under the same loss."""
-        return {"loss": self.loss.to_dict(), "max_contributions": self.max_contributions, **self._fields()}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
@@ -338,11 +328,7 @@ class AdditivePlan(Measurement):
             noise=NOISES[mechanism],
             quantity=serialize.quantity_from_json(data["quantity"]),
             known=Known.read(hierarchy, Known.from_dict(tree, data["known"])),
-            split=serialize.choice(data["split"], (*SPLITS, "given")),
-            objective=data["objective"],
-            level_weights=np.array(data["level_weights"], dtype=np.float64),
-            budget_shares=serialize.restored(data["shares"]),
-            unit_noise_scales=serialize.restored(data["noise_scales"]),
+            **cls._split_from_json(data),
             in_forest=data.get("in_forest", False),
             consistency=data["consistency"],
             fit=data["fit"],

@@ -31,7 +31,6 @@ from pandas_dptree.output.pictures.plan_errors import plot_level_errors
 from pandas_dptree.output.protection import Aggregate
 from pandas_dptree.planning.capacities import crossed_sensitivity_on
 from pandas_dptree.planning.crossed_bound import crossed_gap
-from pandas_dptree.planning.split import SPLITS
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.crossed_compare import compare_crossed
 from pandas_dptree.plans.execute import opened_leaves, prepared
@@ -411,17 +410,8 @@ class CrossedPlan(Measurement):
             "consistency": self.consistency,
             **{f"keep_{name}": name in self.keep for name in KEPT},
             "quantity": serialize.quantity_to_json(self.quantity),
-            "known": self.known.to_dict(),
-            "split": self.split,
-            "objective": self.objective,
-            "level_weights": self.level_weights.tolist(),
-            "shares": serialize.plain(self.budget_shares),
-            "noise_scales": serialize.plain(self.unit_noise_scales),
+            **self._split_to_json(),
         }
-
-    def _to_part(self) -> dict[str, Any]:
-        """Serialize what distinguishes this plan from those of other quantities under the same loss."""
-        return {"loss": self.loss.to_dict(), "max_contributions": self.max_contributions, **self._fields()}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: CrossedDomain, **common: Any) -> Self:
@@ -444,11 +434,7 @@ class CrossedPlan(Measurement):
             noise=NOISES[mechanism],
             quantity=serialize.quantity_from_json(data["quantity"]),
             known=CrossedKnown.from_dict(domain.tree, data["known"]),
-            split=serialize.choice(data["split"], (*SPLITS, "given")),
-            objective=data["objective"],
-            level_weights=np.array(data["level_weights"], dtype=np.float64),
-            budget_shares=serialize.restored(data["shares"]),
-            unit_noise_scales=serialize.restored(data["noise_scales"]),
+            **cls._split_from_json(data),
             consistency=data["consistency"],
             keep=tuple(each for each in KEPT if data[f"keep_{each}"]),
             **common,

@@ -30,7 +30,8 @@ from pandas_dptree.output.frames import release_frame
 from pandas_dptree.planning.capacities import sensitivity_on
 from pandas_dptree.planning.gaussian_bound import gap_of
 from pandas_dptree.planning.objective import Objective, cost_weights, expected_cost
-from pandas_dptree.planning.split import Split, shares_match
+from pandas_dptree.planning.split import SPLITS, Split, shares_match
+from pandas_dptree.plans import serialize
 from pandas_dptree.plans.losses import LevelItem
 from pandas_dptree.plans.shown_columns import Kept, check_confidence, check_kept
 from pandas_dptree.plans.tree_plan import TreePlan
@@ -410,6 +411,34 @@ class Measurement(TreePlan):
         if self.count is not None:
             return None, "Gap: unknown, as the errors of the sums have those of a count in them."
         return gap_of(self)
+
+    # JSON
+
+    def _to_part(self) -> dict[str, Any]:
+        """Serialize what distinguishes this plan from those of other quantities under the same loss."""
+        return {"loss": self.loss.to_dict(), "max_contributions": self.max_contributions, **self._fields()}
+
+    def _split_to_json(self) -> dict[str, Any]:
+        """Serialize what is known, and how the budget is split."""
+        return {
+            "known": self.known.to_dict(),
+            "split": self.split,
+            "objective": self.objective,
+            "level_weights": self.level_weights.tolist(),
+            "shares": serialize.plain(self.budget_shares),
+            "noise_scales": serialize.plain(self.unit_noise_scales),
+        }
+
+    @staticmethod
+    def _split_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
+        """Restore what `_split_to_json` serialized, but for what is known."""
+        return {
+            "split": serialize.choice(data["split"], (*SPLITS, "given")),
+            "objective": data["objective"],
+            "level_weights": np.array(data["level_weights"], dtype=np.float64),
+            "budget_shares": serialize.restored(data["shares"]),
+            "unit_noise_scales": serialize.restored(data["noise_scales"]),
+        }
 
 
 @dataclass(frozen=True, slots=True)

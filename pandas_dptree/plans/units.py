@@ -35,7 +35,6 @@ from pandas_dptree.output.protection import Aggregate, distinct_in_words
 from pandas_dptree.planning.split import SPLITS, Split
 from pandas_dptree.planning.unit_bound import unit_gap
 from pandas_dptree.planning.unit_split import no_excess, unit_shares
-from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import not_measured
 from pandas_dptree.plans.doubts import doubts_of
 from pandas_dptree.plans.execute import (
@@ -389,17 +388,8 @@ class UnitPlan(Measurement):
             "consistency": self.consistency,
             "confidence": self.confidence,
             **{f"keep_{name}": name in self.keep for name in KEPT},
-            "known": self.known.to_dict(),
-            "split": self.split,
-            "objective": self.objective,
-            "level_weights": self.level_weights.tolist(),
-            "shares": serialize.plain(self.budget_shares),
-            "noise_scales": serialize.plain(self.unit_noise_scales),
+            **self._split_to_json(),
         }
-
-    def _to_part(self) -> dict[str, Any]:
-        """Serialize what distinguishes this plan from those of other quantities under the same loss."""
-        return {"loss": self.loss.to_dict(), "max_contributions": self.max_contributions, **self._fields()}
 
     @classmethod
     def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | Tree, **common: Any) -> Self:
@@ -417,11 +407,7 @@ class UnitPlan(Measurement):
             noise=NOISES[mechanism],
             max_nodes=tuple(data["max_nodes"]),
             known=Known.read(hierarchy, Known.from_dict(tree, data["known"])),
-            split=serialize.choice(data["split"], (*SPLITS, "given")),
-            objective=data["objective"],
-            level_weights=np.array(data["level_weights"], dtype=np.float64),
-            budget_shares=serialize.restored(data["shares"]),
-            unit_noise_scales=serialize.restored(data["noise_scales"]),
+            **cls._split_from_json(data),
             consistency=data["consistency"],
             confidence=data["confidence"],
             keep=tuple(each for each in KEPT if data[f"keep_{each}"]),
