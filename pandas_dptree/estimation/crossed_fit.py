@@ -11,10 +11,9 @@ each followed by the same fit; the table nearest to all measured margins is kept
 That is a heuristic: its fixed point is not the nearest of all non-negative tables. What it costs, with the
 noise of a total loss of ρ = 0.1 on sex × age (6, 18) × month × 600 ragged counties, 89 % of the cells empty:
 no margin of at least 50 cells has more than 1.07 times the root mean squared error of least squares (also
-where cells hold 20 on average, and with a fifth axis of 8), and cells have 0.15 of it. The total is
-unbiased, but all else that is often small shrinks towards the mean: counties that hold nobody gain 3.5 and
-those of 6 to 50 lose 0.2 (the noise of least squares has a standard deviation of 9.5), county × age groups
-gain 0.7 and lose 1.2 (8.3), county × month 0.8 and 0.6 (9.2), cells of all axes 0.1 and 3.7 (7.2).
+where cells hold 20 on average, and with a fifth axis of 8), and cells have 0.15 of it. The total is unbiased.
+In other margins of which many cells are nearly empty, small numbers are too large on average, and large ones
+too small.
 
 Whole numbers are rounded split by split, and what they lose is carried on from copy to copy of the same
 split, so that margins off the chain have errors of about 0.35 by it, as others have, and cells of 0.5. Where

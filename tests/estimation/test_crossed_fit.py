@@ -207,14 +207,13 @@ def population(rng, sizes, mean, rough):
     return rng.poisson(shares / shares.sum() * mean * shares.size)
 
 
-def errors_beside_linear(product, truth, variances, n_draws):
-    """Root mean squared errors of whole tables, over those of least squares, for each margin."""
+def draws_of(product, truth, variances, n_draws):
+    """The exact margins, and the errors of those of whole tables and of least squares, draw by draw."""
     rng = np.random.default_rng(0)
     matrices = [sparse.csr_array(matrix) for matrix in membership(product)]
     rows = sparse.vstack([m / np.sqrt(v) for m, v in zip(matrices, variances, strict=True) if np.isfinite(v)])
     inverse = np.linalg.pinv((rows.T @ rows).toarray(), hermitian=True) @ rows.T
     exact = [matrix @ truth.reshape(-1) for matrix in matrices]
-    squares = np.zeros((2, len(exact)))
     finest = [product.margins[level] for level in np.flatnonzero(np.isfinite(variances))]
     down = [any(np.less_equal(margin, each).all() for each in finest) for margin in product.margins]
     for draw in range(n_draws):
@@ -222,9 +221,19 @@ def errors_beside_linear(product, truth, variances, n_draws):
         leaves = inverse @ noisy
         estimates = [matrix @ leaves if flag else None for matrix, flag in zip(matrices, down, strict=True)]
         table = fit_crossed(product, estimates, variances, words(draw))
-        for level, (matrix, true, estimate) in enumerate(zip(matrices, exact, estimates, strict=True)):
-            if estimate is not None:
-                squares[:, level] += ((matrix @ table - true) ** 2).sum(), ((estimate - true) ** 2).sum()
+        yield exact, [
+            None if estimate is None else (matrix @ table - true, estimate - true)
+            for matrix, true, estimate in zip(matrices, exact, estimates, strict=True)
+        ]
+
+
+def errors_beside_linear(product, truth, variances, n_draws):
+    """Root mean squared errors of whole tables, over those of least squares, for each margin."""
+    squares = np.zeros((2, len(product.margins)))
+    for _, errors in draws_of(product, truth, variances, n_draws):
+        for level, both in enumerate(errors):
+            if both is not None:
+                squares[:, level] += [(each**2).sum() for each in both]
     with np.errstate(invalid="ignore"):
         return np.sqrt(squares[0] / squares[1])
 
@@ -257,6 +266,22 @@ def test_margins_off_the_chain_would_be_less_accurate_if_they_were_not_pulled(mo
     variances = np.full(len(product.margins), 90.0)
     monkeypatch.setattr("pandas_dptree.estimation.crossed_fit._STEPS", 0)
     assert errors_beside_linear(product, truth, variances, 5).max() > 1.15
+
+
+@pytest.mark.slow
+def test_the_total_is_unbiased_and_small_and_large_cells_approach_each_other():
+    product, truth = small_world(0.25, 1.5)
+    variances = np.full(len(product.margins), 90.0)
+    draws = list(draws_of(product, truth, variances, 200))
+    exact = draws[0][0]
+    bias = [np.mean([each[level][0] for _, each in draws], axis=0) for level in range(len(exact))]
+    totals = [each[0][0][0] for _, each in draws]
+    assert abs(bias[0][0]) < 4 * np.std(totals) / np.sqrt(len(draws))
+    for margin in [(0, 0, 2), (1, 0, 2), (0, 2, 2), (1, 2, 2)]:
+        level = product.level_of(margin)
+        order = np.argsort(exact[level], kind="stable")
+        few, many = np.array_split(order, [len(order) // 2])
+        assert bias[level][few].mean() > 0.05 > -0.05 > bias[level][many].mean(), margin
 
 
 def ragged(rng, *sizes):
