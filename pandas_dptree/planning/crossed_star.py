@@ -134,7 +134,7 @@ def _search(problem: Problem, measurable: npt.NDArray[np.bool_]) -> FloatArray:
     out one margin of the best so far.
     """
     n = min(_RANDOM, max(_NUMBERS // len(measurable), 2 * _KEPT))
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(0)  # fixed: the same margins give the same plan
     chosen = random.random((len(measurable), n)) < random.uniform(0.1, 0.9, n)
     starts = np.where(np.arange(n) % 2, chosen, random.exponential(size=chosen.shape) ** 2)
     splits, costs = _minima(problem, starts * measurable[:, None])

@@ -221,10 +221,13 @@ def draws_of(product, truth, variances, n_draws):
         leaves = inverse @ noisy
         estimates = [matrix @ leaves if flag else None for matrix, flag in zip(matrices, down, strict=True)]
         table = fit_crossed(product, estimates, variances, words(draw))
-        yield exact, [
-            None if estimate is None else (matrix @ table - true, estimate - true)
-            for matrix, true, estimate in zip(matrices, exact, estimates, strict=True)
-        ]
+        yield (
+            exact,
+            [
+                None if estimate is None else (matrix @ table - true, estimate - true)
+                for matrix, true, estimate in zip(matrices, exact, estimates, strict=True)
+            ],
+        )
 
 
 def errors_beside_linear(product, truth, variances, n_draws):
