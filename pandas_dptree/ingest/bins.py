@@ -18,7 +18,7 @@ from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, CellTally, Columns, Rows
 from pandas_dptree.ingest.times import times
 
-__all__ = ["BinTally", "binned_counts", "open_bins"]
+__all__ = ["BinTally", "binned_counts", "check_column", "open_bins"]
 
 
 def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unpack[Bounding]) -> IntArray:
@@ -35,6 +35,16 @@ def binned_counts(frame: Any, bins: Bins, domain: Domain | None, **bounding: Unp
 
 def open_bins(frame: Any, bins: Bins, domain: Domain | None, bounding: Bounding) -> tuple[Records, BinTally]:
     """Open the records for `binned_counts`, and check the types of their columns; nothing is read yet."""
+    tally = BinTally(bins, domain)
+    records = opened(frame, tally, bounding)
+    if domain is not None:
+        check_records(records, domain)
+    check_column(records, bins, bounding)
+    return records, tally
+
+
+def check_column(records: Records, bins: Bins, bounding: Bounding) -> None:
+    """Refuse a column of a type without values between the bounds, or one that identifies the units."""
     unit = bounding.get("privacy_unit")
     if unit is not None and unit == bins.column:
         raise ArgumentError(
@@ -42,12 +52,7 @@ def open_bins(frame: Any, bins: Bins, domain: Domain | None, bounding: Bounding)
             f"is also the column whose values are counted: {quote(unit)}.",
             hint="name another column: an identifier is not an amount.",
         )
-    tally = BinTally(bins, domain)
-    records = opened(frame, tally, bounding)
-    if domain is not None:
-        check_records(records, domain)
     _check_kind(records.types([bins.column])[bins.column], bins)
-    return records, tally
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

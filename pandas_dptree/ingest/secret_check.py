@@ -26,6 +26,7 @@ from pandas_dptree.hierarchy.values import canonical_codes
 from pandas_dptree.ingest.bins import BinTally
 from pandas_dptree.ingest.contributions import LeafTally
 from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.grid import GridTally
 from pandas_dptree.ingest.leaves import key_codes
 from pandas_dptree.ingest.nested_bounding import Nested, nested_rows
 from pandas_dptree.ingest.numbers import numbers
@@ -109,7 +110,7 @@ def nodes_per_unit(tally: Tally[Any]) -> list[int | tuple[int, ...]]:
 
 def rows_per_leaf(tally: Tally[Any], caps: Caps) -> list[int | None]:
     """List likewise the bounds in a leaf, with None for no bound; empty if a tally has no leaves."""
-    if isinstance(tally, (BinTally, UnitTally)):
+    if isinstance(tally, (BinTally, GridTally, UnitTally)):
         return []
     return [None, *sorted({1, 2, 3, *(cap for cap in caps[-1:] if cap is not None)})]
 
@@ -118,6 +119,8 @@ def bounded_values(tally: Tally[Any]) -> Sequence[Quantity | Bins]:
     """List what a tally reads within bounds."""
     if isinstance(tally, LeafTally):
         return [each for each in tally.quantities if each.column is not None]
+    if isinstance(tally, GridTally):
+        return [tally.grid.bounds]
     return [tally.bins] if isinstance(tally, BinTally) else []
 
 

@@ -1,0 +1,107 @@
+"""The grid of a column: the public values from which quantiles are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pandas_dptree.errors import ArgumentError, quote
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.tree import IntArray
+
+__all__ = ["MOST_POINTS", "Grid"]
+
+MOST_POINTS = 2**31
+"""Of so many points the quotient of floats finds the nearest one, as `Quantity.to_units` explains."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Points between two public bounds: the multiples of a granularity; of times, those from the first bound.
+
+    `bounds` has the column and its bounds as a single bin; `unit` is the granularity, in nanoseconds for
+    times. Points are numbered from 0.
+
+    >>> grid = Grid(Bins.of("age", bounds=(0, 120), bins=1), Fraction(1))
+    >>> grid.find(np.array([-3.0, 41.2, 500.0, np.nan])).tolist(), grid.values_at([0, 41]).tolist()
+    ([0, 41, 120, -1], [0.0, 41.0])
+    """
+
+    bounds: Bins
+    unit: Fraction
+
+    def __post_init__(self) -> None:
+        """Check that there are at least two points, and not too many."""
+        if self.bounds.n_bins != 1 or self.unit <= 0:
+            raise ArgumentError(
+                "granularity",
+                f"must be positive, not {quote(self.unit)}.",
+                hint="for example granularity=0.01, or pd.Timedelta(1, 'D') for dates.",
+            )
+        if not 2 <= self.size <= MOST_POINTS or abs(self.low) > 2**53:
+            raise ArgumentError(
+                "granularity",
+                f"makes {self.size:,} points between the bounds; there must be at least 2, and at most "
+                f"{MOST_POINTS:,}, and whole multiples must be below 2**53.",
+                hint="pass a coarser or a finer granularity, or other bounds.",
+            )
+
+    @property
+    def column(self) -> Hashable:
+        """The name of the column."""
+        return self.bounds.column
+
+    @property
+    def low(self) -> int:
+        """The first point, as a multiple of the granularity; 0 for times."""
+        return 0 if self.bounds.is_time else self._multiple(0)
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        if self.bounds.is_time:
+            first, last = self.bounds.edges.view(np.int64).tolist()
+            return int((last - first) // self.unit) + 1
+        return self._multiple(1) - self.low + 1
+
+    def _multiple(self, end: int) -> int:
+        return round(Fraction(repr(float(self.bounds.edges[end]))) / self.unit)
+
+    def find(self, values: npt.NDArray[Any]) -> IntArray:
+        """Number the point nearest to each value, which is clipped to the bounds; -1 for a missing one.
+
+        `values` are floats, or times as `bounds` has them. The point depends on the value alone.
+        """
+        if self.bounds.is_time:
+            first, last = self.bounds.edges.view(np.int64).tolist()
+            since = np.clip(values.view(np.int64), first, last).view(np.uint64) - np.uint64(first % 2**64)
+            nearest = (since + np.uint64(self.unit // 2)) // np.uint64(self.unit)
+            points = np.minimum(nearest.astype(np.int64), self.size - 1)
+            return np.where(np.isnat(values), -1, points)
+        low, high = self.low, self.low + self.size - 1
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is clipped, and nan replaced
+            units = np.clip(np.rint(values / float(self.unit)), low, high) - low
+        return np.where(np.isnan(values), -1, np.nan_to_num(units)).astype(np.int64)
+
+    def values_at(self, points: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the values of points: floats, or times in UTC."""
+        units = np.asarray(points, dtype=np.int64) + self.low
+        if self.bounds.is_time:
+            nanoseconds = self.bounds.edges[0].view(np.int64) + units * int(self.unit)
+            return np.asarray(nanoseconds).view(self.bounds.edges.dtype)
+        numerator, denominator = self.unit.as_integer_ratio()
+        return units * float(numerator) / float(denominator)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Serialize the grid to plain JSON types."""
+        return {"bounds": self.bounds.to_dict(), "granularity": list(self.unit.as_integer_ratio())}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Grid:
+        """Restore the grid that `to_dict` serialized."""
+        return cls(Bins.from_dict(data["bounds"]), Fraction(*data["granularity"]))
