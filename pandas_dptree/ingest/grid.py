@@ -42,9 +42,7 @@ def grid_counts(frame: Any, grid: Grid, domain: Domain | None, **bounding: Unpac
     return tallied(records, tally, bounding)
 
 
-def open_grid(
-    frame: Any, grid: Grid, domain: Domain | None, bounding: Bounding
-) -> tuple[Records, GridTally]:
+def open_grid(frame: Any, grid: Grid, domain: Domain | None, bounding: Bounding) -> tuple[Records, GridTally]:
     """Open the records for `grid_counts`, and check the types of their columns; nothing is read yet."""
     tally = GridTally(grid, domain)
     records = opened(frame, tally, bounding)

@@ -1,15 +1,20 @@
 r"""Quantiles of many groups at once by the exponential mechanism on a public grid.
 
-**One quantile.** Let a group have n records, L of them below a point c of the grid and n - U above it. For
+**One quantile.** Let a group have n records, L of them below a point c of the grid and U at it or below. For
 the quantile a/b the distance of c is
 
-.. math:: D(c) = |(b - a)\,L - a\,(n - U)|,
+.. math:: D(c) = \max(bL - an,\; an - bU).
 
-of which equal values count for neither side: it is 0 at the middle of the values that are equal to the
-quantile. *One row moves it by at most* :math:`\max(a, b - a)` if it is added or removed, and *by at most b* if
-it is replaced. Proof: what stands between the bars is a sum over the records, :math:`b - a` for one below c,
--a for one above, 0 for one at c. These differ by at most b, and from 0 by at most :math:`\max(a, b - a)`. And
-:math:`||x| - |y|| \le |x - y|`. ∎ Known totals have no part in it: n and U count the records.
+Where there are no records it is the distance of the rank; at the value that has the rank an/b it is at most 0,
+and the smaller the deeper the rank lies among the records that are equal to it. *One row moves it by at most*
+:math:`\max(a, b - a)` if it is added or removed, and *by at most b* if it is replaced. Proof: a new record
+below c moves the two terms by :math:`b - a` and :math:`a - b`, one at c by -a and :math:`a - b`, one above by
+-a and a. If n stays, L and U move by at most 1, and the terms by b. The larger of two terms moves at most as
+far as one of them. ∎ Known totals have no part in it: n and U count the records.
+
+A candidate gets the weight of :math:`D(c) - \min D`, which is not negative. If D moves by amounts in an
+interval of length 2s around 0, then so does its minimum, and the difference by amounts in an interval of
+length 2s that contains 0: that is all that `pandas_dptree.mechanisms.exponential` needs.
 
 **Several groups.** A privacy unit with k rows has :math:`k_j` of them in group j. If it is added or removed,
 the distances of the group move by :math:`k_j \max(a, b - a)`, so with :math:`g = \epsilon / 2k\max(a, b - a)`
@@ -22,8 +27,8 @@ from all records g may be :math:`\epsilon/2kb`.
 middle one is drawn first; it divides the records, and the grid, for those below it and those above it. So m
 quantiles take :math:`h = \lceil \log_2 (m + 1) \rceil` depths, each with its part of the budget: a row is in
 one part of a depth, so the parts are like groups, also for a unit whose rows are in several. Equal values
-cannot be divided; therefore the grid is refined, and each record gets a random place among those of its
-point, once and independently of all others.
+cannot be divided; therefore each point is divided into places, and each record gets one of its point at
+random, once and independently of all others. Draws after which nothing is divided are from points.
 
 **Base measures** are whole masses of the points, at least 1, which are public: they multiply the weights, and
 the ranges above do not change.
@@ -135,9 +140,7 @@ def draw_quantiles(
     values = _Values(places, np.insert(np.cumsum(rows), 0, 0), size * finer)
     groups = np.arange(n_groups, dtype=np.int64)
     ends = np.searchsorted(places, np.arange(n_groups + 1) * values.size)
-    everything = _Parts(
-        groups, ends[:-1], ends[1:], groups * values.size, groups * values.size + values.size - 1
-    )
+    lows = groups * values.size
     drawn = np.empty((n_groups, len(quantiles)), dtype=np.int64)
 
     def solve(first: int, last: int, below: Fraction, above: Fraction, parts: _Parts) -> None:
@@ -146,16 +149,22 @@ def draw_quantiles(
             return
         middle = (first + last) // 2
         fraction = (quantiles[middle] - below) / (above - below)
-        masses = _masses(None if measures is None else measures[middle], finer)
-        found = _draw(values, parts, fraction, drawing, masses, source)
-        drawn[:, middle] = found
+        measure = None if measures is None else measures[middle]
+        if last - first == 1:
+            drawn[:, middle] = _draw(
+                *_undivided(values, parts, finer), fraction, drawing, _masses(measure), source
+            )
+            return
+        found = _draw(values, parts, fraction, drawing, _masses(measure, finer), source)
+        drawn[:, middle] = found // finer
         cut = np.searchsorted(values.places, found)
-        under, over = np.maximum(found - 1, parts.low), found
+        under = np.maximum(found - 1, parts.low)
         solve(first, middle, below, quantiles[middle], parts._replace(stop=cut, high=under))
-        solve(middle + 1, last, quantiles[middle], above, parts._replace(start=cut, low=over))
+        solve(middle + 1, last, quantiles[middle], above, parts._replace(start=cut, low=found))
 
+    everything = _Parts(groups, ends[:-1], ends[1:], lows, lows + values.size - 1)
     solve(0, len(quantiles), Fraction(0), Fraction(1), everything)
-    return drawn % values.size // finer
+    return drawn - (groups * size)[:, None]
 
 
 class _Values(NamedTuple):
@@ -187,14 +196,10 @@ class _Masses(NamedTuple):
     find: Callable[[int, int], int]
 
 
-def _divided(
-    places: IntArray, rows: IntArray, finer: int, source: ByteSource
-) -> tuple[IntArray, IntArray]:
+def _divided(places: IntArray, rows: IntArray, finer: int, source: ByteSource) -> tuple[IntArray, IntArray]:
     """Divide each point into finer places, and give each record one of them at random."""
     words = uniform_words(source, int(rows.sum()), np.dtype(np.uint64)) & np.uint64(finer - 1)
-    found, counts = np.unique(
-        np.repeat(places, rows) * finer + words.astype(np.int64), return_counts=True
-    )
+    found, counts = np.unique(np.repeat(places, rows) * finer + words.astype(np.int64), return_counts=True)
     return found, counts
 
 
@@ -203,7 +208,25 @@ def _power_of_two(most: int) -> int:
     return 1 << (most.bit_length() - 1)
 
 
-def _masses(measure: BaseMeasure | None, finer: int) -> _Masses:
+def _undivided(values: _Values, parts: _Parts, finer: int) -> tuple[_Values, _Parts]:
+    """Return the records of parts at the points that were divided into places."""
+    if finer == 1:
+        return values, parts
+    sizes = parts.stop - parts.start
+    chosen = np.arange(sizes.sum()) + np.repeat(parts.start - (np.cumsum(sizes) - sizes), sizes)
+    point = values.places[chosen] // finer
+    new = np.flatnonzero(np.diff(point, prepend=-1))
+    rows = np.diff(values.before)[chosen]
+    before = np.append(np.insert(np.cumsum(rows), 0, 0)[new], rows.sum())
+    size = values.size // finer
+    group = point[new] // size
+    start, stop = (np.searchsorted(group, parts.group, side=side) for side in ("left", "right"))
+    return _Values(point[new], before, size), _Parts(
+        parts.group, start, stop, parts.low // finer, parts.high // finer
+    )
+
+
+def _masses(measure: BaseMeasure | None, finer: int = 1) -> _Masses:
     """Return the masses of places by a base measure; without one, each place has a mass of 1."""
     if measure is None:
         return _Masses(lambda group, place: place, lambda group, mass: mass)
@@ -236,7 +259,10 @@ def _draw(
     after[last] = parts.high + 1
     upto = masses.upto(parts.group[part], first - offset[part])
     mass = masses.upto(parts.group[part], after - offset[part]) - upto
-    weight = list(map(weights.__getitem__, distance.tolist()))
+    begins = np.insert(last[:-1] + 1, 0, 0)
+    least = np.minimum.reduceat(np.where(mass > 0, distance, len(weights)), begins)
+    place = np.minimum(distance - least[part], len(weights) - 1)
+    weight = list(map(weights.__getitem__, place.tolist()))
     sizes, mass_before = mass.tolist(), upto.tolist()
     totals = list(map(mul, weight, sizes))
     take = permute_and_flip if drawing.permutes else choose
@@ -256,9 +282,9 @@ def _entries(
     """List the entries of all parts: the part, the first place, and the distance of each.
 
     The entries of a part are those of its values whose distance may be below `largest`, with the gaps before,
-    between and after them; and at both ends all places beyond, whose distances are taken to be `largest`.
-    What stands between the bars of the distance rises from place to place, and is at most :math:`bU - an`,
-    and at least :math:`bL - an`.
+    between and after them; and at both ends all places beyond, whose distance is at least :math:`an - bU` or
+    :math:`bL - an` of the value next to them, and is taken to be `largest`. As the least distance is at most
+    0, the difference from it is above `largest` too.
     """
     a, b = fraction.as_integer_ratio()
     before = values.before
@@ -284,6 +310,6 @@ def _entries(
     first = np.where(high_end, beyond[part], first)
     under = before[value] - base[part]
     upper = np.where(is_value, before[np.minimum(value + 1, len(before) - 1)] - base[part], under)
-    distance = np.abs((b - a) * under - a * (n[part] - upper))
-    distance = np.where(low_end | high_end, largest, np.minimum(distance, largest))
-    return part, first, distance
+    middle = a * n[part]
+    distance = np.maximum(b * under - middle, middle - b * upper)
+    return part, first, np.where(low_end | high_end, largest, distance)

@@ -1,0 +1,57 @@
+"""Tables of quantiles that were drawn from a grid, beside those that were read from trees."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.hierarchy.grid import Grid
+from pandas_dptree.hierarchy.tree import IntArray
+
+__all__ = ["quantile_table"]
+
+
+def quantile_table(
+    grid: Grid,
+    q: Sequence[float],
+    *,
+    groups: pd.DataFrame | None,
+    read: pd.DataFrame | None,
+    drawn: IntArray,
+    rows: IntArray,
+) -> pd.DataFrame:
+    """Lay out quantiles like `Distribution.quantiles`, group by group.
+
+    `groups` has the level and the keys of each group, and `read` the quantiles of all of them, or of the
+    first ones, that were read from trees: these are rounded to the grid. `drawn`, shape (n_leaves, n_q), has
+    points of the grid, and `rows` the group of each leaf; -1 for a leaf that is empty by definition. An
+    interval that was read is widened to contain what was drawn.
+    """
+    n_groups, missing = 1 if groups is None else len(groups), grid.missing
+    values = np.full((n_groups, len(q)), missing, dtype=missing.dtype)
+    if read is not None:
+        known = grid.find(_plain(read["value"]))
+        rounded = np.where(known < 0, missing, grid.values_at(np.maximum(known, 0)))
+        values[: len(read) // len(q)] = rounded.reshape(-1, len(q))
+    shown = rows >= 0
+    values[rows[shown]] = grid.values_at(drawn[shown])
+    columns = {"value": values.reshape(-1)}
+    if read is not None and "lower" in read:
+        columns["lower"] = np.fmin(_plain(read["lower"]), columns["value"])
+        columns["upper"] = np.fmax(_plain(read["upper"]), columns["value"])
+    flat: dict[Hashable, Any] = {name: grid.labels(column) for name, column in columns.items()}
+    if groups is None:
+        return pd.DataFrame(flat, index=pd.Index(q, name="q", dtype=np.float64))
+    keys = groups.take(np.repeat(np.arange(n_groups), len(q))).reset_index(drop=True)
+    return keys.assign(q=np.tile(np.asarray(q, dtype=np.float64), n_groups), **flat)
+
+
+def _plain(column: pd.Series) -> npt.NDArray[Any]:
+    """Return values as an array, times in UTC without a time zone."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    return column.to_numpy()

@@ -1,0 +1,598 @@
+"""Plans for quantiles of a column: drawn from a grid, or read from trees over bins."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.base_measure import densities
+from pandas_dptree.estimation.monotone import consistent_cdfs
+from pandas_dptree.hierarchy.domain import Domain, Source, level_names, source_in_words, source_of
+from pandas_dptree.hierarchy.grid import Grid
+from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.ingest.frames import Records
+from pandas_dptree.ingest.grid import PointCounts, grid_counts, open_grid
+from pandas_dptree.ingest.reading import Bounding
+from pandas_dptree.ingest.tallies import Tally
+from pandas_dptree.mechanisms.exponential import SMALLEST_EXPONENT
+from pandas_dptree.mechanisms.quantiles import BaseMeasure, Drawing, draw_quantiles, n_depths
+from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.doubtful_tables import Doubt, drawn_at_bounds
+from pandas_dptree.output.empty_tables import Totals, usual_causes
+from pandas_dptree.output.frames import release_frame
+from pandas_dptree.output.progress import Done
+from pandas_dptree.output.quantiles import quantile_table
+from pandas_dptree.plans import serialize
+from pandas_dptree.plans.base import Plan
+from pandas_dptree.plans.distribution import DistributionPlan
+from pandas_dptree.plans.losses import LevelItem
+from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
+from pandas_dptree.privacy.conversions import zcdp_rho
+from pandas_dptree.privacy.level_losses import LevelLoss, rho_of_epsilon
+from pandas_dptree.privacy.loss import PrivacyLoss, float_below
+from pandas_dptree.privacy.unit import check_rows_of_records
+
+__all__ = ["Draws", "QuantilePlan", "fraction_of", "parts_of_loss"]
+
+LARGEST_DENOMINATOR = 1000
+"""Of the quantiles that are drawn: a larger one would need a longer table of weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draws:
+    """How quantiles are drawn from a grid.
+
+    Attributes
+    ----------
+    grid : Grid
+        The column, its bounds and its granularity.
+    loss : PrivacyLoss
+        What all draws may spend together.
+    epsilon : float
+        What the draws of one depth spend: half of the quantiles are drawn at the last depth, half of the
+        others at the one before, and so on.
+    permutes : bool
+        Whether by permute-and-flip, which is more accurate, but spends epsilon, not epsilon**2 / 8 of a rho.
+    """
+
+    grid: Grid
+    loss: PrivacyLoss
+    epsilon: float
+    permutes: bool
+
+    @classmethod
+    def within(cls, grid: Grid, loss: PrivacyLoss, n_quantiles: int, *, permutes: bool) -> Draws:
+        """Return draws with the largest epsilon that a loss allows; permuting ones only if they may."""
+        depths, exact = n_depths(n_quantiles), loss.exact
+        concentrated = _depth_epsilon(_rho(loss), depths)
+        if exact.epsilon is None:
+            return cls(grid=grid, loss=loss, epsilon=concentrated, permutes=False)
+        alone = float_below(exact.epsilon / depths)
+        permutes = permutes and alone >= concentrated
+        return cls(grid=grid, loss=loss, epsilon=max(alone, concentrated), permutes=permutes)
+
+    def keeps_to_loss(self, n_quantiles: int) -> bool:
+        """Whether they spend no more than their loss."""
+        exact, spent = self.loss.exact, Fraction(self.epsilon)
+        depths = n_depths(n_quantiles)
+        if exact.epsilon is not None and depths * spent <= exact.epsilon:
+            return True
+        return not self.permutes and depths * spent**2 <= 8 * _rho(self.loss)
+
+    @property
+    def level_loss(self) -> LevelLoss:
+        """What the draws of one depth spend."""
+        epsilon = Fraction(self.epsilon)
+        return LevelLoss(epsilon=epsilon, rho=rho_of_epsilon(epsilon) if self.permutes else epsilon**2 / 8)
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism."""
+        return "permute_and_flip" if self.permutes else "exponential"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Serialize the draws to plain JSON types."""
+        return {
+            "grid": self.grid.to_dict(),
+            "loss": self.loss.to_dict(),
+            "epsilon": self.epsilon,
+            "selection": self.name,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Draws:
+        """Restore the draws that `to_dict` serialized."""
+        selection = serialize.choice(data["selection"], ("exponential", "permute_and_flip"))
+        return cls(
+            grid=Grid.from_dict(data["grid"]),
+            loss=PrivacyLoss(**data["loss"]),
+            epsilon=float(data["epsilon"]),
+            permutes=selection == "permute_and_flip",
+        )
+
+
+def _rho(loss: PrivacyLoss) -> Fraction:
+    """Return the rho that a loss states, or that implies its epsilon and delta; 0 if there is none."""
+    if loss.rho is not None:
+        assert loss.exact.rho is not None
+        return loss.exact.rho
+    least = loss.rounded_down
+    assert least.epsilon is not None
+    return Fraction(zcdp_rho(least.epsilon, least.delta)) if least.delta else Fraction(0)
+
+
+def _depth_epsilon(rho: Fraction, depths: int) -> float:
+    """Return the largest float with ``depths * epsilon**2 <= 8 * rho``."""
+    epsilon = float(8 * rho / depths) ** 0.5
+    while depths * Fraction(epsilon) ** 2 > 8 * rho:
+        epsilon = float(np.nextafter(epsilon, 0.0))
+    return epsilon
+
+
+def fraction_of(q: float) -> Fraction:
+    """Return the fraction with a small denominator that a quantile means: 1/3 for the nearest float."""
+    return Fraction(q).limit_denominator(LARGEST_DENOMINATOR)
+
+
+def parts_of_loss(loss: PrivacyLoss, n_trees: int) -> tuple[PrivacyLoss, PrivacyLoss]:
+    """Divide a loss: equal shares for the trees of each level, and for the draws."""
+    trees, draws = loss.divide([n_trees, 1])
+    return trees, draws
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class QuantilePlan(Plan[pd.DataFrame]):
+    r"""A release of quantiles of a column, described before it happens.
+
+    Made by `plan_quantiles`. It is a function of public arguments alone.
+
+    Attributes
+    ----------
+    loss, neighbors, privacy_unit, max_contributions
+        As for `Plan`.
+    q : tuple of float
+        The quantiles.
+    domain : Domain or None
+        The groups, on each level of a hierarchy; None for all records together.
+    draws : Draws or None
+        How the quantiles of the last level are drawn; None if all are read from trees.
+    trees : DistributionPlan or None
+        The trees over bins from which all other quantiles are read, and all intervals: of all levels if there
+        are intervals or no draws, otherwise of the levels above the last.
+    confidence : float or None
+        The probability that the intervals of a group contain all its true quantiles at once.
+
+    Notes
+    -----
+    `release` takes records and returns a table with the column ``value``, and ``lower`` and ``upper`` if
+    there is a confidence, like `Distribution.quantiles`.
+
+    **Privacy**: draws and trees compose, and their losses add up to at most the loss of the plan. Values are
+    clipped to the bounds, and rounded to the grid. Rows without a value, or outside the domain, are dropped,
+    and their number is not reported. Quantiles that are drawn have base measures from the trees of the level
+    above, which are released. No draw depends on a known total. `pandas_dptree.mechanisms.quantiles` has the
+    proof. The running time depends on the records: do not publish it.
+    """
+
+    kind: ClassVar[str] = "quantiles"
+
+    q: tuple[float, ...]
+    domain: Domain | None
+    draws: Draws | None
+    trees: DistributionPlan | None
+    confidence: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the parts fit together, and that they keep to the loss."""
+        super().__post_init__()
+        if (self.draws is None and self.trees is None) or not self._parts_fit:
+            raise ArgumentError(
+                "trees",
+                "and `draws` must fit the groups and the intervals.",
+                hint="make the plan with plan_quantiles.",
+            )
+        if not self._keeps_to_loss:
+            raise ArgumentError(
+                "draws",
+                "and `trees` spend more than the privacy loss allows.",
+                hint="make the plan with plan_quantiles, which divides the loss.",
+            )
+        if self.draws is None:
+            return
+        if any(self.drawing.exponent(each) < SMALLEST_EXPONENT for each in self._steps):
+            raise ArgumentError(
+                "q",
+                "has fractions with denominators too large for so small a privacy loss.",
+                hint="choose quantiles such as 0.25 or 0.5, a larger loss or fewer rows per unit.",
+            )
+
+    @property
+    def _depth(self) -> int:
+        """The number of the last level of groups."""
+        return 0 if self.domain is None else self.domain.tree.depth
+
+    @property
+    def _parts_fit(self) -> bool:
+        """Whether trees and draws are those of the groups and the intervals."""
+        expected = self._depth + 1 if self.draws is None or self.confidence is not None else self._depth
+        trees, draws = self.trees, self.draws
+        if (0 if trees is None else len(trees.totals)) != expected:
+            return False
+        own = (self.neighbors, self.privacy_unit, self.max_contributions)
+        if trees is not None and own != (trees.neighbors, trees.privacy_unit, trees.max_contributions):
+            return False
+        if trees is not None and trees.domain is not None:
+            sizes = None if self.domain is None else self.domain.tree.level_sizes[:expected]
+            if trees.domain.tree.level_sizes != sizes:
+                return False
+        if draws is None:
+            return True
+        if trees is not None and not trees.bins.same_as(draws.grid.bins(trees.bins.n_bins)):
+            return False
+        fractions = [fraction_of(each) for each in self.q]
+        fits = fractions == sorted(set(fractions)) and 0 < fractions[0] and fractions[-1] < 1
+        return fits and not (draws.permutes and self._depth)
+
+    @property
+    def _keeps_to_loss(self) -> bool:
+        """Whether the parts keep to their losses, and these add up to no more than the loss of the plan."""
+        parts = [each.loss for each in (self.draws, self.trees) if each is not None]
+        if any(each.kind != self.loss.kind for each in parts):
+            return False
+        stated, exact = self.loss.exact, [each.exact for each in parts]
+        within = all(
+            sum(getattr(each, name) or 0 for each in exact) <= (getattr(stated, name) or 0)
+            for name in ("epsilon", "delta", "rho")
+        )
+        return within and (self.draws is None or self.draws.keeps_to_loss(len(self.q)))
+
+    @property
+    def drawing(self) -> Drawing:
+        """What the draws of one depth are like."""
+        assert self.draws is not None
+        return Drawing(
+            epsilon=Fraction(self.draws.epsilon),
+            neighbors=self.neighbors,
+            max_contributions=self.max_contributions,
+            several=len(self.q) > 1 or self.domain is not None,
+            permutes=self.draws.permutes,
+        )
+
+    @property
+    def _steps(self) -> list[Fraction]:
+        """The fractions of parts that are drawn."""
+        return steps_of([fraction_of(each) for each in self.q], Fraction(0), Fraction(1))
+
+    # Description
+
+    @property
+    def column(self) -> Hashable:
+        """The column whose quantiles are released."""
+        if self.draws is not None:
+            return self.draws.grid.column
+        assert self.trees is not None
+        return self.trees.bins.column
+
+    def _loss_items(self) -> list[LevelItem]:
+        items = [] if self.trees is None else [*self.trees.losses.items]
+        if self.draws is not None:
+            last, depths = self.level_names[-1], n_depths(len(self.q))
+            names = [f"{last}, draws {depth}" for depth in range(depths)] if depths > 1 else [f"{last}, draw"]
+            items += [LevelItem(name, self.draws.level_loss) for name in names]
+        return items
+
+    @property
+    def _columns_used(self) -> tuple[Hashable, ...]:
+        return (self.column, *self.level_names[1:])
+
+    @property
+    def hierarchy(self) -> Domain | None:
+        """The groups; None if there is only one."""
+        return self.domain
+
+    @property
+    def domain_source(self) -> Source:
+        """Where the names of the groups come from."""
+        return source_of(self.domain)
+
+    @property
+    def level_names(self) -> tuple[Hashable, ...]:
+        """Names of the levels of groups, from all records down."""
+        return ("total",) if self.domain is None else level_names(self.domain)
+
+    @property
+    def mechanism_name(self) -> str:
+        """How quantiles of the last level are found: the name of a mechanism, or of the noise of the trees."""
+        if self.draws is not None:
+            return self.draws.name
+        assert self.trees is not None
+        return self.trees.mechanism_name
+
+    @property
+    def _measured(self) -> str:
+        return f"quantiles of {self.column}"
+
+    @property
+    def _release_in_words(self) -> str:
+        how = "trees over bins" if self.draws is None else "a grid"
+        return (
+            f"Plan of {len(self.q)} quantiles of {self.column!r} from {how}: {self.mechanism_name}, "
+            f"{self.protection}{source_in_words(self.domain)}"
+        )
+
+    @property
+    def _formats(self) -> dict[Any, Any]:
+        return {"share": "{:.3f}".format, "epsilon": "{:.4g}".format, "rho": "{:.4g}".format}
+
+    @property
+    def _remark(self) -> str:
+        if self.draws is None or self.confidence is None:
+            return ""
+        return f"Shares of trees are for intervals at a confidence of {self.confidence:g}."
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for the trees of each level, and one for the draws.
+
+        Columns: ``level``, ``groups``, ``measured`` (the tree and its number of bins, or the mechanism and
+        its granularity) and ``share``, the part of the loss.
+        """
+        rows: list[tuple[Hashable, int, str, float]] = []
+        shown = [1] if self.domain is None else list(map(self.domain.tree.n_listed, range(self._depth + 1)))
+        whole = self.loss.exact.rho or self.loss.exact.epsilon
+        assert whole is not None
+        if self.trees is not None:
+            part = self.trees.loss.exact.rho or self.trees.loss.exact.epsilon
+            assert part is not None
+            levels = self.level_names[: len(self.trees.totals)]
+            how = f"{self.trees.strategy.description}, {self.trees.bins.n_bins} bins"
+            share = float(part / whole) / len(levels)
+            rows += [(level, n, how, share) for level, n in zip(levels, shown, strict=False)]
+        if self.draws is not None:
+            part = self.draws.loss.exact.rho or self.draws.loss.exact.epsilon
+            assert part is not None
+            how = f"{self.draws.name}, granularity {granularity_in_words(self.draws.grid)}"
+            rows.append((self.level_names[-1], shown[-1], how, float(part / whole)))
+        return pd.DataFrame(rows, columns=["level", "groups", "measured", "share"])
+
+    def compare(self) -> pd.DataFrame:
+        """Return `to_frame`: errors of drawn quantiles depend on the records, so nothing can be compared."""
+        return self.to_frame()
+
+    def _provenance_details(self) -> dict[str, Any]:
+        details: dict[str, Any] = {
+            "column": str(self.column),
+            "q": list(self.q),
+            "confidence": self.confidence,
+        }
+        if self.draws is not None:
+            details["granularity"] = granularity_in_words(self.draws.grid)
+        if self.trees is not None:
+            details |= {"n_bins": self.trees.bins.n_bins, "strategy": self.trees.strategy.description}
+            details["noise"] = self.trees.mechanism_name
+        return details
+
+    # Release
+
+    def _prepared(self, data: Any) -> Release:
+        causes = usual_causes(self.domain, values=[self.column], privacy_unit=self.privacy_unit)
+        if isinstance(data, np.ndarray):
+            raise ArgumentError(
+                "data",
+                "holds counts, not records.",
+                hint="of counts in bins, plan_distribution and its release give quantiles.",
+            )
+
+        def read(resources: Resources) -> Finish:
+            if self.draws is not None:
+                check_rows_of_records(self.privacy_unit, self.max_contributions)
+                bounding = resources.bounding(self)
+                points = grid_counts(data, self.draws.grid, self.domain, **bounding)
+                return partial(self._finished, points, None, causes)
+            assert self.trees is not None
+            return partial(self._finished, None, self.trees._exact(data, resources), causes)
+
+        sizes = [1] if self.domain is None else [*self.domain.tree.level_sizes]
+        n_trees = 0 if self.trees is None else len(self.trees.totals)
+        steps = [
+            (f"measuring {level}", n)
+            for level, n in zip(self.level_names[:n_trees], sizes, strict=False)
+        ]
+        if self.draws is not None:
+            steps.append(("drawing quantiles", sizes[-1]))
+        return Release(plan=self, read=read, effort=sizes[-1], steps=steps)
+
+    def _finished(
+        self, points: PointCounts | None, counts: IntArray | None, causes: str, origin: Origin, done: Done
+    ) -> Outcome:
+        """Measure the trees, and draw. Exact counts do not leave this function."""
+        distribution, estimates = None, []
+        if self.trees is not None:
+            counts = self._tree_counts(points) if points is not None else counts
+            assert counts is not None
+            estimates = self.trees._estimates(counts, origin, done)
+            distribution = self.trees._distribution(estimates, origin)
+            if points is not None:
+                done()
+        drawn = None
+        if points is not None:
+            assert self.draws is not None
+            drawn = draw_quantiles(
+                points.places,
+                points.rows,
+                n_groups=self._n_leaves,
+                size=self.draws.grid.size,
+                quantiles=[fraction_of(each) for each in self.q],
+                drawing=self.drawing,
+                measures=self._measures(estimates),
+                source=origin.source,
+            )
+        return self._outcome(distribution, estimates, drawn, causes, origin)
+
+    @property
+    def _n_leaves(self) -> int:
+        return 1 if self.domain is None else self.domain.tree.n_leaves
+
+    def _leaf_nodes(self, level: int) -> IntArray:
+        """Return the node of a level above each leaf."""
+        if self.domain is None:
+            return np.zeros(1, dtype=np.int64)
+        return self.domain.tree.nodes_above(np.arange(self.domain.tree.n_leaves), level)
+
+    def _tree_counts(self, points: PointCounts) -> IntArray:
+        """Count the records in each cell of the grid, for each group of the last level that has trees."""
+        assert self.draws is not None and self.trees is not None
+        size, n_bins = self.draws.grid.size, self.trees.bins.n_bins
+        leaf, point = np.divmod(points.places, size)
+        cell = np.searchsorted(self._cells[1:-1], point, side="right")
+        level = len(self.trees.totals) - 1
+        node = self._leaf_nodes(level)[leaf]
+        counts = np.zeros((len(self.trees.totals[-1]), n_bins), dtype=np.int64)
+        np.add.at(counts, (node, cell), points.rows)
+        return counts
+
+    @cached_property
+    def _cells(self) -> IntArray:
+        """The points at which the bins of the trees start."""
+        assert self.draws is not None and self.trees is not None
+        return self.draws.grid.cells(self.trees.bins.n_bins)
+
+    def _measures(self, estimates: Sequence[npt.NDArray[np.float64]]) -> list[BaseMeasure] | None:
+        """Return the base measure of each quantile, from the released trees of the level above the last."""
+        if self._depth == 0:
+            return None
+        assert self.trees is not None
+        above, totals = estimates[self._depth - 1], self.trees.totals[self._depth - 1]
+        free = np.rint(np.maximum(above[:, -1], 0)).astype(np.int64)
+        cumulative = consistent_cdfs(above, np.where(totals < 0, free, totals))
+        curve = self._leaf_nodes(self._depth - 1)
+        return [
+            BaseMeasure(self._cells, densities(cumulative, self._cells, fraction_of(each)), curve)
+            for each in self.q
+        ]
+
+    def _outcome(
+        self,
+        distribution: Distribution | None,
+        estimates: list[npt.NDArray[np.float64]],
+        drawn: IntArray | None,
+        causes: str,
+        origin: Origin,
+    ) -> Outcome:
+        """Make the table of what was released."""
+        totals: Totals = {}
+        doubts: list[Doubt] = []
+        read = None
+        if distribution is not None:
+            assert self.trees is not None
+            read, of_intervals = distribution._quantiles_with_doubts(self.q, self.confidence)
+            totals, doubts = distribution._totals, self.trees._doubts(estimates)
+            doubts += of_intervals if drawn is None else []
+        if drawn is None:
+            assert read is not None
+            read.attrs.update(self._attrs(origin))
+            return Outcome(read, totals, causes, doubts)
+        assert self.draws is not None
+        grid = self.draws.grid
+        doubts += drawn_at_bounds(self.column, np.array(self.q), drawn, grid.size)
+        table = quantile_table(
+            grid,
+            self.q,
+            groups=None if self.domain is None else release_frame(self.domain, {}, {}),
+            read=read,
+            drawn=drawn,
+            rows=self._rows_of_leaves,
+        )
+        table.attrs.update(self._attrs(origin))
+        return Outcome(table, totals, causes, doubts)
+
+    @property
+    def _rows_of_leaves(self) -> IntArray:
+        """The group of a table that each leaf is, counted from 0; -1 for structural zeros."""
+        if self.domain is None:
+            return np.zeros(1, dtype=np.int64)
+        tree = self.domain.tree
+        ends = np.broadcast_to(tree.leaf_levels, tree.n_leaves)
+        rows, above = np.empty(tree.n_leaves, dtype=np.int64), 0
+        for level in range(self._depth + 1):
+            listed = tree.listed(level)
+            at_end = ends == level
+            rows[at_end] = above + (np.cumsum(listed) - 1)[self._leaf_nodes(level)[at_end]]
+            above += int(np.count_nonzero(listed))
+        rows[self.domain.structural_zeros] = -1
+        return rows
+
+    def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, Tally[Any]]:
+        if self.draws is None:
+            assert self.trees is not None
+            return self.trees._opened(data, bounding)
+        check_rows_of_records(self.privacy_unit, self.max_contributions)
+        return open_grid(data, self.draws.grid, self.domain, bounding)
+
+    # JSON
+
+    def _fields(self) -> dict[str, Any]:
+        trees = self.trees
+        return {
+            "column": serialize.name("column", self.column),
+            "q": list(self.q),
+            "confidence": self.confidence,
+            "draws": None if self.draws is None else self.draws.to_dict(),
+            "trees": None
+            if trees is None
+            else {"loss": trees.loss.to_dict(), "levels": len(trees.totals), **trees._fields()},
+        }
+
+    @classmethod
+    def _from_fields(cls, data: Mapping[str, Any], hierarchy: Domain | None, **common: Any) -> Self:
+        draws = None if data["draws"] is None else Draws.from_dict(data["draws"])
+        trees = None
+        if data["trees"] is not None:
+            levels = data["trees"]["levels"]
+            trees = DistributionPlan._from_fields(
+                {**data["trees"], "domain_source": "given"},
+                hierarchy_above(hierarchy, levels),
+                **{**common, "loss": PrivacyLoss(**data["trees"]["loss"])},
+            )
+        return cls(
+            q=tuple(map(float, data["q"])),
+            domain=hierarchy,
+            draws=draws,
+            trees=trees,
+            confidence=data["confidence"],
+            **common,
+        )
+
+
+def hierarchy_above(domain: Domain | None, n_levels: int) -> Domain | None:
+    """Return the groups of the first levels of a hierarchy; None if that is all records alone."""
+    if domain is None or n_levels <= 1:
+        return None
+    return domain if n_levels == domain.tree.depth + 1 else domain.truncated(n_levels - 1)
+
+
+def steps_of(quantiles: Sequence[Fraction], below: Fraction, above: Fraction) -> list[Fraction]:
+    """List the fractions of parts at which `draw_quantiles` divides them."""
+    if not quantiles:
+        return []
+    middle = len(quantiles) // 2
+    own = quantiles[middle]
+    return [
+        *steps_of(quantiles[:middle], below, own),
+        (own - below) / (above - below),
+        *steps_of(quantiles[middle + 1 :], own, above),
+    ]
+
+
+def granularity_in_words(grid: Grid) -> str:
+    """Return the granularity as text: a number, or a duration."""
+    if grid.bounds.is_time:
+        return str(pd.Timedelta(int(grid.unit), unit="ns"))
+    return f"{float(grid.unit):.10g}"
