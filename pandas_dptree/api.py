@@ -45,6 +45,7 @@ from pandas_dptree.plans.implicit_multiplicative import ImplicitMultiplicativePl
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.losses import Losses
 from pandas_dptree.plans.multiplicative import MultiplicativePlan
+from pandas_dptree.plans.quantiles import QuantilePlan
 from pandas_dptree.plans.risk import Risk
 from pandas_dptree.plans.secret_check import SecretCheck
 from pandas_dptree.plans.units import UnitPlan
@@ -54,7 +55,15 @@ from pandas_dptree.programmes.document import Programme
 from pandas_dptree.programmes.problems import ProgrammeError
 from pandas_dptree.verbs.aggregations import Aggregation, mean, sum
 from pandas_dptree.verbs.distributions import cdf, histogram, quantiles, range_counts, release_distribution
-from pandas_dptree.verbs.plans import plan, plan_agg, plan_distribution, plan_means, plan_sums, plan_units
+from pandas_dptree.verbs.plans import (
+    plan,
+    plan_agg,
+    plan_distribution,
+    plan_means,
+    plan_quantiles,
+    plan_sums,
+    plan_units,
+)
 from pandas_dptree.verbs.tables import tree_agg, tree_counts, tree_means, tree_sums, tree_units
 
 __all__ = [
@@ -90,6 +99,7 @@ __all__ = [
     "PrivacyLoss",
     "Programme",
     "ProgrammeError",
+    "QuantilePlan",
     "RepeatedReleaseError",
     "Risk",
     "SecretCheck",
@@ -116,6 +126,7 @@ __all__ = [
     "plan_agg",
     "plan_distribution",
     "plan_means",
+    "plan_quantiles",
     "plan_sums",
     "plan_units",
     "prefixes",

@@ -24,7 +24,7 @@ from pandas_dptree.output.pages.page import PageOptions, page_of_one
 from pandas_dptree.output.pictures.released_plots import ReleasedPlots
 from pandas_dptree.output.sheets import Layout
 from pandas_dptree.plans.base import Plan
-from pandas_dptree.plans.options import RUNNING, SERIES, DistributionOptions, Running, takes
+from pandas_dptree.plans.options import QUANTILE_SERIES, RUNNING, SERIES, DistributionOptions, Running, takes
 from pandas_dptree.signatures import public
 from pandas_dptree.verbs import distributions, record_plans, tables
 from pandas_dptree.verbs.domains import released_domain
@@ -74,6 +74,7 @@ class DataFrameAccessor:
     plan_means = method(record_plans.plan_means)
     plan_agg = method(record_plans.plan_agg)
     plan_distribution = method(record_plans.plan_distribution)
+    plan_quantiles = method(record_plans.plan_quantiles)
     proportions = method(proportions.proportions)
     change_from = method(changes.change_from)
     combine = method(areas.combine)
@@ -316,7 +317,20 @@ class SeriesAccessor:
         """Count the values in ranges: see `pandas_dptree.range_counts`."""
         return distributions.range_counts(*self._frame, ranges, bins=bins, **options)
 
-    @takes("confidence", *SERIES, confidence=0.95)
-    def quantiles(self, q: Any, *, bins: Any = 1000, **options: Unpack[DistributionOptions]) -> pd.DataFrame:
+    @takes(*QUANTILE_SERIES)
+    def quantiles(
+        self,
+        q: Any,
+        *,
+        granularity: Any = None,
+        bins: Any = None,
+        **options: Unpack[DistributionOptions],
+    ) -> pd.DataFrame:
         """Estimate quantiles of the values: see `pandas_dptree.quantiles`."""
-        return distributions.quantiles(*self._frame, q, bins=bins, **options)
+        return distributions.quantiles(
+            *self._frame,
+            q,
+            granularity=granularity,
+            bins=bins,
+            **options,
+        )

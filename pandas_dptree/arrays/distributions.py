@@ -291,9 +291,7 @@ def _labels(array: xr.DataArray, dim: Hashable) -> list[Any] | None:
 
 def _are_edges(bins: Bins, labels: list[Any]) -> bool:
     """Check whether the labels of a dimension, read as edges, are those of some bins."""
-    other = Bins.of(bins.column, bounds=None, bins=labels)
-    same_type = bins.edges.dtype == other.edges.dtype and (bins.timezone is None) == (other.timezone is None)
-    return same_type and np.array_equal(bins.edges, other.edges)
+    return bins.same_as(Bins.of(bins.column, bounds=None, bins=labels))
 
 
 def _reshaped(

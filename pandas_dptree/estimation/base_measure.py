@@ -41,7 +41,7 @@ def densities(cumulative: IntArray, starts: IntArray, quantile: Fraction) -> Int
     ranks = (1 - _UNIFORM_VALUES) * curve + _UNIFORM_VALUES * even
     masses = np.diff(_expected(np.insert(ranks, 0, 0.0, axis=1), float(quantile)), axis=1)
     relative = np.maximum(masses, 0.0) * (starts[-1] / sizes)
-    return 1 + np.floor(_SCALE * relative).astype(np.int64)
+    return np.asarray(1 + np.floor(_SCALE * relative), dtype=np.int64)
 
 
 def _expected(ranks: FloatArray, quantile: float) -> FloatArray:

@@ -117,6 +117,13 @@ class Bins:
             edges = [pd.Timedelta(edge, unit="ns") for edge in edges]
         return cls.of(column, bounds=None, bins=edges)
 
+    def same_as(self, other: Bins) -> bool:
+        """Whether the bins of another column, or the same, have the same edges, of the same type."""
+        same_type = self.edges.dtype == other.edges.dtype and (self.timezone is None) == (
+            other.timezone is None
+        )
+        return same_type and np.array_equal(self.edges, other.edges)
+
     @property
     def n_bins(self) -> int:
         """Number of bins."""

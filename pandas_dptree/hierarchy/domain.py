@@ -461,6 +461,16 @@ class Domain:
             paths.append(codes)
         return paths
 
+    def truncated(self, level: int) -> Domain:
+        """Make the domain of the levels down to one, from 1, without derived levels or structural zeros.
+
+        It has the nodes of this domain in the same order, for whatever was counted in this one.
+        """
+        tree, codes = self.tree.truncated(level), self.codes[:level]
+        return Domain(
+            self.by[:level], tree, self.labels[:level], self.forms[:level], codes, source=self.source
+        )
+
     def find_leaves(self, codes: Sequence[npt.NDArray[Any]]) -> IntArray:
         """Find the leaf of each path of codes: -1 if the domain does not list it, or it is a structural zero.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.bins import Bins
@@ -96,6 +97,38 @@ class Grid:
             return np.asarray(nanoseconds).view(self.bounds.edges.dtype)
         numerator, denominator = self.unit.as_integer_ratio()
         return units * float(numerator) / float(denominator)
+
+    @property
+    def missing(self) -> Any:
+        """A missing value, of the type of `values_at`."""
+        return np.array("NaT", self.bounds.edges.dtype) if self.bounds.is_time else np.array(np.nan)
+
+    def labels(self, values: npt.NDArray[Any]) -> Any:
+        """Return values as they are shown: times in the time zone of the bounds."""
+        if self.bounds.timezone is None:
+            return values
+        return pd.DatetimeIndex(values).tz_localize("UTC").tz_convert(self.bounds.timezone)
+
+    def cells(self, n_cells: int) -> IntArray:
+        """Divide the points into cells of about equal size, at most one for each: the points they start at.
+
+        The result has the shape (n_cells + 1,) and ends with the number of points.
+        """
+        n = min(n_cells, self.size)
+        return np.arange(n + 1) * self.size // n
+
+    def bins(self, n_cells: int) -> Bins:
+        """Return the cells as bins, whose edges lie halfway between points."""
+        first, half = self.cells(n_cells), self.unit / 2
+        edges: list[Any]
+        if self.bounds.is_time:
+            start = self.bounds.edges[0].view(np.int64)
+            edges = list((start + first * int(self.unit) - int(half)).view(self.bounds.edges.dtype))
+            if self.bounds.timezone is not None:
+                edges = list(pd.DatetimeIndex(edges).tz_localize("UTC").tz_convert(self.bounds.timezone))
+        else:
+            edges = [float((self.low + int(point)) * self.unit - half) for point in first]
+        return Bins.of(self.column, bounds=None, bins=edges)
 
     def to_dict(self) -> dict[str, Any]:
         """Serialize the grid to plain JSON types."""

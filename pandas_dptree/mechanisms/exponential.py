@@ -137,10 +137,10 @@ def permute_and_flip(entries: Entries, source: ByteSource) -> tuple[int, int]:
 def _strikes(
     entries: Entries, best: int, n_slots: int, left: Fraction, source: ByteSource
 ) -> list[tuple[int, int]]:
-    """Draw which of the clocks that have not struck do so in a slot, after which `left` of the time is left.
+    r"""Draw which of the clocks that have not struck do so in a slot, after which `left` of the time is left.
 
-    A number k is proposed with probability :math:`2^{-k-1}`, and accepted with :math:`(2\\Lambda)^k / 2k!`,
-    which is at most 1 because :math:`\\Lambda` is.
+    A number k is proposed with probability :math:`2^{-k-1}`, and accepted with :math:`(2\Lambda)^k / 2k!`,
+    which is at most 1 because :math:`\Lambda` is.
     """
     total, (rest, whole) = entries.totals[-1], left.as_integer_ratio()
     while True:

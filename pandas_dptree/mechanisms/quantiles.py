@@ -5,8 +5,8 @@ the quantile a/b the distance of c is
 
 .. math:: D(c) = \max(bL - an,\; an - bU).
 
-Where there are no records it is the distance of the rank; at the value that has the rank an/b it is at most 0,
-and the smaller the deeper the rank lies among the records that are equal to it. *One row moves it by at most*
+Where there are no records it is the distance of the rank; at the value that has the rank an/b it is at most
+0, and the smaller the deeper the rank lies among the equal records. *One row moves it by at most*
 :math:`\max(a, b - a)` if it is added or removed, and *by at most b* if it is replaced. Proof: a new record
 below c moves the two terms by :math:`b - a` and :math:`a - b`, one at c by -a and :math:`a - b`, one above by
 -a and a. If n stays, L and U move by at most 1, and the terms by b. The larger of two terms moves at most as
@@ -94,9 +94,9 @@ class BaseMeasure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """How quantiles are drawn: the epsilon of each depth, and what neighbours are.
+    r"""How quantiles are drawn: the epsilon of each depth, and what neighbours are.
 
-    `permutes` means permute-and-flip, which has no base measure and no :math:`\\epsilon^2/8`.
+    `permutes` means permute-and-flip, which has no base measure and no :math:`\epsilon^2/8`.
     """
 
     epsilon: Fraction

@@ -34,7 +34,7 @@ from pandas_dptree.output.table_digest import Keeper, alteration, state_digest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COMPANIONS", "Distribution"]
+__all__ = ["COMPANIONS", "Distribution", "levels_of_quantiles"]
 
 COMPANIONS = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
 """Columns of the tables: no key may have such a name, nor may the column if there are keys."""
@@ -199,7 +199,7 @@ class Distribution:
         count = sums[:, stops] - sums[:, starts]
         return self._table({"count": count, "std_error": self._range_errors(starts, stops)}, index)
 
-    def quantiles(self, q: Any, *, confidence: float = 0.95) -> pd.DataFrame:
+    def quantiles(self, q: Any, *, confidence: float | None = 0.95) -> pd.DataFrame:
         """Estimate quantiles of the values.
 
         Parameters
@@ -223,13 +223,15 @@ class Distribution:
         ArgumentError
             If a level is not between 0 and 1, or the confidence not between 0 and 0.999.
         """
-        parts = np.atleast_1d(np.asarray(q, dtype=object))
-        if parts.ndim != 1 or not len(parts) or not all(map(_is_fraction, parts)):
-            raise ArgumentError(
-                "q", f"must be numbers from 0 to 1, not {quote(q)}.", hint="for example [0.1, 0.5]."
-            )
-        share = parts.astype(np.float64)
-        lower, upper = self._band(confidence)
+        table, doubts = self._quantiles_with_doubts(q, confidence)
+        for doubt in doubts:
+            warn(doubt.fact, hint=doubt.hint, released=table)
+        return table
+
+    def _quantiles_with_doubts(self, q: Any, confidence: float | None) -> tuple[pd.DataFrame, list[Doubt]]:
+        """Tabulate quantiles, and say what is doubtful about them."""
+        share = levels_of_quantiles(q)
+        lower, upper = self._band(confidence or 0.95)
         least, most = lower[:, -1:], upper[:, -1:]
         first = _first_bins_with(upper, np.maximum(share * least, 1))
         last = _first_bins_with(lower, np.maximum(share * most, 1))
@@ -239,11 +241,11 @@ class Distribution:
             "upper": np.minimum(last + 1, self.bins.n_bins),
         }
         columns = {name: self.bins.values_at(each.reshape(-1)) for name, each in places.items()}
+        if confidence is None:
+            del columns["lower"], columns["upper"]
         table = self._table(columns, pd.Index(share, name="q"))
-        table.attrs["dp"]["confidence"] = float(confidence)
-        for doubt in self._doubts(share, (first == 0) & (last + 1 >= self.bins.n_bins)):
-            warn(doubt.fact, hint=doubt.hint, released=table)
-        return table
+        table.attrs["dp"]["confidence"] = confidence
+        return table, self._doubts(share, (first == 0) & (last + 1 >= self.bins.n_bins))
 
     @property
     def _all_records(self) -> slice:
@@ -434,6 +436,16 @@ def _pairs(ranges: Any) -> list[tuple[Any, ...]]:
         tuple(pair) if np.iterable(pair) and not isinstance(pair, str) else (pair,)
         for pair in (ranges if np.iterable(ranges) else [])
     ]
+
+
+def levels_of_quantiles(q: Any) -> FloatArray:
+    """Read the levels of quantiles, shape (n_levels,)."""
+    parts = np.atleast_1d(np.asarray(q, dtype=object))
+    if parts.ndim != 1 or not len(parts) or not all(map(_is_fraction, parts)):
+        raise ArgumentError(
+            "q", f"must be numbers from 0 to 1, not {quote(q)}.", hint="for example [0.1, 0.5]."
+        )
+    return parts.astype(np.float64)
 
 
 def _is_fraction(value: Any) -> bool:

@@ -32,10 +32,11 @@ from pandas_dptree.errors import MOST_ENTRIES, listed, quote
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.known_counts import Known
 from pandas_dptree.hierarchy.stated_counts import NameOf
+from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = [
-    "WIDEST_END", "Doubt", "Level", "contradictions", "empty_values", "mostly_noise", "noise_reach",
-    "quantiles_at_bounds", "wide_intervals",
+    "WIDEST_END", "Doubt", "Level", "contradictions", "drawn_at_bounds", "empty_values", "mostly_noise",
+    "noise_reach", "quantiles_at_bounds", "wide_intervals",
 ]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
@@ -51,6 +52,9 @@ _RARE_AT_FIRST = 0.01
 
 WIDEST_END = 0.05
 """The widest bin at a bound, as a part of the range, in which quantiles are not expected."""
+
+_FINE = 100
+"""So many points of a grid are hardly ever drawn at a bound by chance."""
 
 _SPIKE = 3
 """How many times as many values a bin at a bound must have as that beside it."""
@@ -237,6 +241,29 @@ def quantiles_at_bounds(column: Hashable, levels: FloatArray, ranges: Level) -> 
                     f"Quantiles of {quote(column)} lie in the {place} bin, at the bound: {found}{groups}.",
                     f"choose wider bounds if many values are {values}, which count as the bound; or "
                     "tighter ones, or more bins, if one holds nearly all. Many may really equal the bound.",
+                )
+            )
+    return doubts
+
+
+def drawn_at_bounds(column: Hashable, levels: FloatArray, drawn: IntArray, n_points: int) -> list[Doubt]:
+    """Find quantiles that were drawn at a bound of a fine grid, in most groups.
+
+    By chance alone, a single point is hardly ever drawn from so many. `drawn` has the shape (n_groups,
+    n_levels).
+    """
+    doubts = []
+    for end, values in ((0, "smaller"), (n_points - 1, "larger")):
+        often = (drawn == end).mean(axis=0) > 0.5
+        if often.any() and n_points >= _FINE:
+            place = "lower" if end == 0 else "upper"
+            groups = " in most groups" if len(drawn) > 1 else ""
+            doubts.append(
+                Doubt(
+                    f"Quantiles of {quote(column)} are equal to the {place} bound: "
+                    f"{listed(levels[often].tolist())}{groups}.",
+                    f"choose wider bounds if many values are {values}, which count as the bound. Many may "
+                    "really equal the bound.",
                 )
             )
     return doubts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ def quantile_table(
     if read is not None and "lower" in read:
         columns["lower"] = np.fmin(_plain(read["lower"]), columns["value"])
         columns["upper"] = np.fmax(_plain(read["upper"]), columns["value"])
-    flat: dict[Hashable, Any] = {name: grid.labels(column) for name, column in columns.items()}
+    flat: dict[str, Any] = {name: grid.labels(column) for name, column in columns.items()}
     if groups is None:
         return pd.DataFrame(flat, index=pd.Index(q, name="q", dtype=np.float64))
     keys = groups.take(np.repeat(np.arange(n_groups), len(q))).reset_index(drop=True)

@@ -45,6 +45,9 @@ __all__ = [
     "LOSS",
     "OPTIONS",
     "PLAN",
+    "QUANTILES",
+    "QUANTILE_GROUPS",
+    "QUANTILE_SERIES",
     "RELATIVE_ERROR",
     "RUNNING",
     "SERIES",
@@ -337,13 +340,14 @@ class NoisyOptions(PlanOptions, total=False):
     """Options of plans, where the mechanism does not decide their kind."""
 
     mechanism: Annotated[
-        Mechanism | Literal["truncated_laplace"] | AdditiveNoise | Multiplicative,
+        Mechanism | Literal["truncated_laplace", "exponential"] | AdditiveNoise | Multiplicative,
         Option(
             "auto",
             f"{{{_NAMES}}} or AdditiveNoise",
             "The distribution of the noise.",
             '``"auto"`` chooses the one with the smaller expected error. Only Laplace noise gives pure '
-            "differential privacy. For distributions only names.",
+            "differential privacy. For distributions only names; for quantiles also "
+            '``"exponential"``, which draws them from a grid instead of reading them from a tree with noise.',
             flag="--mechanism",
             with_private_keys=(
                 f'{{{_NAMES}, "truncated_laplace"}}, AdditiveNoise or Multiplicative',
@@ -521,6 +525,7 @@ CROSSED: Final = (
 RELATIVE_ERROR: Final = ("epsilon", "delta", *UNIT)
 IMPLICIT: Final = (*LOSS, *UNIT, *CAPS, "split", "confidence", "keep")
 DISTRIBUTION: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known")
+QUANTILES: Final = (*LOSS, *UNIT, "mechanism", "strategy", "known", "confidence")
 PLAN: Final = ADDITIVE
 AGGREGATIONS: Final = (*JOINT, "max_nodes")
 UNITS: Final = (
@@ -533,6 +538,8 @@ UNIT_PLAN: Final = (*UNITS, "target")
 COUNTS: Final = (*JOINT, "domain", "private_keys", *RUNNING)
 GROUPS: Final = ("bounds", "by", "domain", *DISTRIBUTION, *RUNNING)
 SERIES: Final = ("bounds", *LOSS, "neighbors", "mechanism", "strategy", "known", *RUNNING)
+QUANTILE_GROUPS: Final = ("bounds", "by", "domain", *QUANTILES, *RUNNING)
+QUANTILE_SERIES: Final = ("confidence", *SERIES)
 CELLS: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", *ERROR, *ESTIMATION, "margins")
 CELL_DISTRIBUTION: Final = (*LOSS, "neighbors", "max_contributions", "mechanism", "strategy")
 

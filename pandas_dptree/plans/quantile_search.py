@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -15,21 +15,16 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.grid import MOST_POINTS, Grid
-from pandas_dptree.hierarchy.tree import IntArray
-from pandas_dptree.mechanisms.additive import MECHANISMS, Mechanism
+from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.output.distribution import levels_of_quantiles
-from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.distribution_search import best_distribution_plan
 from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
-from pandas_dptree.plans.options import DISTRIBUTION, NoisyOptions, stated_loss, with_defaults
+from pandas_dptree.plans.options import QUANTILES, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.quantiles import Draws, QuantilePlan, fraction_of, hierarchy_above
-from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.quantity import Quantity
 
-__all__ = ["QuantileMechanism", "find_quantile_plan"]
-
-QuantileMechanism = Mechanism | Literal["exponential"]
+__all__ = ["find_quantile_plan"]
 
 MOST_DRAWN, LEAST_GAP = 3, Fraction(1, 4)
 """Up to so many quantiles with gaps of at least this are drawn, unless the caller says otherwise."""
@@ -57,13 +52,12 @@ def find_quantile_plan(
     bounds: Any = None,
     bins: Any = None,
     granularity: Any = None,
-    mechanism: QuantileMechanism = "auto",
-    confidence: float | None = None,
     domain: Domain | None = None,
     **options: Unpack[NoisyOptions],
 ) -> QuantilePlan:
     """Choose how quantiles are found: see `pandas_dptree.plan_quantiles`."""
-    given = with_defaults(DISTRIBUTION, options)
+    given = with_defaults(QUANTILES, options)
+    mechanism, confidence = given["mechanism"], given["confidence"]
     levels = sorted(levels_of_quantiles(q).tolist())
     check_columns(column, domain)
     loss, totals = stated_loss(given), known_totals(domain, given["known"])
@@ -95,7 +89,6 @@ def find_quantile_plan(
                 "has no meaning for quantiles that are read from a tree over bins.",
                 hint='pass mechanism="exponential" to draw them from a grid, or leave it out.',
             )
-        given["mechanism"] = mechanism
         edges = Bins.of(column, bounds=bounds, bins=_N_BINS if bins is None else bins)
         trees = best_distribution_plan(edges, domain, loss, totals, given)
     return QuantilePlan(
@@ -109,3 +102,88 @@ def find_quantile_plan(
         privacy_unit=given["privacy_unit"],
         max_contributions=given["max_contributions"],
     )
+
+
+def _are_drawn(levels: Sequence[float], mechanism: object, *, has_bins: bool) -> bool:
+    """Whether quantiles are drawn from a grid; what a draw cannot find is refused if it is asked for."""
+    names = (*MECHANISMS, "exponential")
+    if not isinstance(mechanism, str) or mechanism not in names:
+        raise ArgumentError(
+            "mechanism",
+            f"is unknown: {quote(mechanism)}.",
+            hint=f"choose {', '.join(map(quote, names))}.",
+        )
+    if mechanism not in ("auto", "exponential"):
+        return False
+    fractions = list(map(fraction_of, levels))
+    exact = all(abs(float(each) - level) < 1e-9 for each, level in zip(fractions, levels, strict=True))
+    possible = exact and 0 < fractions[0] and fractions[-1] < 1 and len(set(fractions)) == len(fractions)
+    if mechanism == "exponential" and not possible:
+        raise ArgumentError(
+            "q",
+            "must be different fractions above 0 and below 1, with denominators up to 1000, to be drawn.",
+            hint='for example [0.25, 0.5, 0.75]; mechanism="laplace" finds any, 0 and 1 too.',
+        )
+    if mechanism == "exponential":
+        return True
+    gaps = [after - before for before, after in pairwise([Fraction(0), *fractions, Fraction(1)])]
+    return possible and not has_bins and len(levels) <= MOST_DRAWN and min(gaps) >= LEAST_GAP
+
+
+def _grid(column: Hashable, bounds: Any, granularity: Any) -> Grid:
+    """Read public bounds, and the granularity or its default."""
+    if bounds is None:
+        raise ArgumentError(
+            "bounds",
+            "must be given to draw quantiles.",
+            hint="for example bounds=(0, 200), known without looking at the records.",
+        )
+    ends = Bins.of(column, bounds=bounds, bins=1)
+    if ends.is_time:
+        return Grid(ends, Fraction(_step(ends, bounds, granularity)))
+    if granularity is None and all(map(_is_whole, bounds)):
+        width = int(bounds[1]) - int(bounds[0])
+        if width < _FEWEST_WHOLE:
+            raise ArgumentError(
+                "granularity",
+                f"must be given: there are only {width + 1} whole numbers between the bounds.",
+                hint="granularity=1 if all values are whole numbers; for fractions, 0.001 for example.",
+            )
+        granularity = 1 if width < MOST_POINTS else None
+    low, high = ends.edges.tolist()
+    return Grid(ends, Quantity.of(column, (low, high), granularity).unit)
+
+
+def _is_whole(bound: Any) -> bool:
+    return isinstance(bound, (int, np.integer)) and not isinstance(bound, (bool, np.timedelta64))
+
+
+def _step(ends: Bins, bounds: Any, granularity: Any) -> int:
+    """Return the granularity of times in nanoseconds: one day between dates, otherwise one of `_TIMES`."""
+    if granularity is not None:
+        try:
+            step = int(pd.Timedelta(granularity).as_unit("ns").value)
+        except (ValueError, TypeError, OverflowError):
+            step = 0
+        if step <= 0:
+            raise ArgumentError(
+                "granularity",
+                f"must be a positive duration, not {quote(granularity)}.",
+                hint="for example pd.Timedelta(1, 'D').",
+            )
+        return step
+    if all(isinstance(each, datetime.date) and not isinstance(each, datetime.datetime) for each in bounds):
+        return _TIMES[0]
+    first, last = ends.edges.view(np.int64).tolist()
+    return next((step for step in _TIMES if last - first >= _ENOUGH * step), 1)
+
+
+def _check_size(grid: Grid, domain: Domain | None) -> None:
+    """Refuse more places than can be numbered."""
+    n_groups = 1 if domain is None else domain.tree.n_leaves
+    if n_groups * grid.size > _MOST_PLACES:
+        raise ArgumentError(
+            "granularity",
+            f"makes {grid.size:,} points in each of {n_groups:,} groups: too many to be numbered.",
+            hint="pass a coarser granularity.",
+        )

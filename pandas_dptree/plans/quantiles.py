@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -40,7 +41,7 @@ from pandas_dptree.privacy.level_losses import LevelLoss, rho_of_epsilon
 from pandas_dptree.privacy.loss import PrivacyLoss, float_below
 from pandas_dptree.privacy.unit import check_rows_of_records
 
-__all__ = ["Draws", "QuantilePlan", "fraction_of", "parts_of_loss"]
+__all__ = ["Draws", "QuantilePlan", "fraction_of", "hierarchy_above"]
 
 LARGEST_DENOMINATOR = 1000
 """Of the quantiles that are drawn: a larger one would need a longer table of weights."""
@@ -131,21 +132,15 @@ def _rho(loss: PrivacyLoss) -> Fraction:
 
 def _depth_epsilon(rho: Fraction, depths: int) -> float:
     """Return the largest float with ``depths * epsilon**2 <= 8 * rho``."""
-    epsilon = float(8 * rho / depths) ** 0.5
+    epsilon = math.sqrt(8 * rho / depths)
     while depths * Fraction(epsilon) ** 2 > 8 * rho:
-        epsilon = float(np.nextafter(epsilon, 0.0))
+        epsilon = math.nextafter(epsilon, 0.0)
     return epsilon
 
 
 def fraction_of(q: float) -> Fraction:
     """Return the fraction with a small denominator that a quantile means: 1/3 for the nearest float."""
     return Fraction(q).limit_denominator(LARGEST_DENOMINATOR)
-
-
-def parts_of_loss(loss: PrivacyLoss, n_trees: int) -> tuple[PrivacyLoss, PrivacyLoss]:
-    """Divide a loss: equal shares for the trees of each level, and for the draws."""
-    trees, draws = loss.divide([n_trees, 1])
-    return trees, draws
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -310,7 +305,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
 
     @property
     def mechanism_name(self) -> str:
-        """How quantiles of the last level are found: the name of a mechanism, or of the noise of the trees."""
+        """The name of the mechanism that draws quantiles, or of the noise of the trees."""
         if self.draws is not None:
             return self.draws.name
         assert self.trees is not None
@@ -402,8 +397,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
         sizes = [1] if self.domain is None else [*self.domain.tree.level_sizes]
         n_trees = 0 if self.trees is None else len(self.trees.totals)
         steps = [
-            (f"measuring {level}", n)
-            for level, n in zip(self.level_names[:n_trees], sizes, strict=False)
+            (f"measuring {level}", n) for level, n in zip(self.level_names[:n_trees], sizes, strict=False)
         ]
         if self.draws is not None:
             steps.append(("drawing quantiles", sizes[-1]))

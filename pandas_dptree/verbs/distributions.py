@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import pandas as pd
 
 from pandas_dptree.output.distribution import Distribution
-from pandas_dptree.plans.options import GROUPS, DistributionOptions, takes
+from pandas_dptree.plans.options import GROUPS, QUANTILE_GROUPS, DistributionOptions, takes
 from pandas_dptree.verbs import record_plans
 from pandas_dptree.verbs.record_plans import released
 
@@ -142,13 +142,14 @@ def range_counts(
     return release_distribution(frame, column, bins=bins, **options).range_counts(ranges)
 
 
-@takes("confidence", *GROUPS, confidence=0.95)
+@takes(*QUANTILE_GROUPS)
 def quantiles(
     frame: Any,
     column: Hashable,
     q: Any,
     *,
-    bins: Any = 1000,
+    granularity: Any = None,
+    bins: Any = None,
     **options: Unpack[DistributionOptions],
 ) -> pd.DataFrame:
     """Estimate quantiles of a column.
@@ -158,17 +159,42 @@ def quantiles(
     frame, column
         As for `release_distribution`.
     q : float or sequence of float
-        The probabilities of the quantiles, from 0 to 1; 0.5 for the median.
-    bins : int or sequence, default 1000
-        As for `release_distribution`. Quantiles are no finer than the bins.
-    confidence : float, default 0.95
-        The probability that ``lower`` and ``upper`` hold all true quantiles of a group at once.
+        The probabilities of the quantiles, from 0 to 1; 0.5 for the median. The table lists them in
+        increasing order.
+    granularity : float or duration, optional
+        The distance of the points of the grid, to which values are rounded. By default 1, if both bounds are
+        whole numbers at least 100 apart; one day between dates; and for other bounds a power of ten, or a
+        unit of time, that makes at least 100,000 steps. It decides how accurate drawn quantiles of round
+        values are: choose 100 for amounts that are mostly multiples of 100.
+    bins : int or sequence, optional
+        Of trees, as for `release_distribution`; 1000 by default. Quantiles that are read from them are no
+        finer. For quantiles that are drawn, it must be a number.
     **options
 
     Returns
     -------
     pandas.DataFrame
-        As from `Distribution.quantiles`: ``value``, ``lower`` and ``upper``, indexed by ``q``.
+        ``value``, and with a confidence ``lower`` and ``upper``, indexed by ``q``. With groups also their
+        ``level``, their keys and ``q`` as columns. In a group without records, a value that is drawn is one
+        of the group above; a value that is read from a tree is missing.
+
+    Notes
+    -----
+    ``mechanism="exponential"`` draws quantiles from the points of a grid: best for one to three quantiles
+    that are neither small nor large. They must be above 0 and below 1, with denominators up to 1000.
+    ``"laplace"`` and ``"gaussian"`` read them from a tree over bins with that noise: better for many
+    quantiles, or extreme ones. ``"auto"`` draws up to three quantiles with gaps of at least a quarter, 0 and
+    1 included, if neither `bins` nor `strategy` is given, and otherwise reads them from a tree. With a
+    `confidence`, quantiles that are drawn share the budget with a tree, which has the intervals.
+
+    **Privacy**: as for `release_distribution`, of which one is measured. With groups, those of the last level
+    are drawn, and those above read from trees, each level with the same share of the budget; the curve of
+    the group above a group, as released, makes some points more probable beforehand.
+
+    Quantiles are drawn by permute-and-flip (McKenna and Sheldon, 2020) under an epsilon, without groups, and
+    otherwise by the exponential mechanism (McSherry and Talwar, 2007); several recursively (Kaplan, Schnapp
+    and Stemmer, 2022). `pandas_dptree.mechanisms.quantiles` has the proofs. How long that takes depends on
+    the records: do not publish the time.
 
     Examples
     --------
@@ -177,5 +203,13 @@ def quantiles(
     >>> quantiles(visits, "cost", [0.25, 0.5, 0.75], bounds=(0, 500), epsilon=1.0).index.tolist()
     [0.25, 0.5, 0.75]
     """
-    confidence: Any = options.pop("confidence")
-    return release_distribution(frame, column, bins=bins, **options).quantiles(q, confidence=confidence)
+    found: pd.DataFrame = released(
+        record_plans.plan_quantiles,
+        frame,
+        column,
+        q,
+        granularity=granularity,
+        bins=bins,
+        **options,
+    )
+    return found

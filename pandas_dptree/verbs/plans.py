@@ -31,12 +31,15 @@ from pandas_dptree.plans.options import (
     DISTRIBUTION,
     JOINT,
     PLAN,
+    QUANTILES,
     SUMS,
     UNIT_PLAN,
     NoisyOptions,
     PlanOptions,
     takes,
 )
+from pandas_dptree.plans.quantile_search import find_quantile_plan
+from pandas_dptree.plans.quantiles import QuantilePlan
 from pandas_dptree.plans.search import find_best_plan
 from pandas_dptree.plans.unit_search import find_unit_plan
 from pandas_dptree.plans.units import UnitPlan
@@ -44,7 +47,7 @@ from pandas_dptree.privacy.quantity import COUNT
 from pandas_dptree.verbs.aggregations import Aggregation, Word, plan_aggregations
 from pandas_dptree.verbs.quantities import quantities_of, quantity_of
 
-__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "plan_units"]
+__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_quantiles", "plan_sums", "plan_units"]
 
 AnyTablePlan = AdditivePlan | CrossedPlan | MultiplicativePlan | ImplicitPlan | ImplicitMultiplicativePlan
 
@@ -327,6 +330,52 @@ def plan_distribution(
     [8.23]
     """
     return find_distribution_plan(column, bins=bins, bounds=bounds, domain=domain, **options)
+
+
+@takes(*QUANTILES)
+def plan_quantiles(
+    column: Hashable,
+    q: Any,
+    *,
+    bounds: Any = None,
+    granularity: Any = None,
+    bins: Any = None,
+    domain: Domain | None = None,
+    **options: Unpack[NoisyOptions],
+) -> QuantilePlan:
+    """Plan a release of quantiles of a column.
+
+    **Privacy**: a plan is a function of public arguments alone. It spends nothing, and sees no records.
+
+    Parameters
+    ----------
+    column, q, bounds, granularity, bins
+        As for `quantiles`, which raises the same errors.
+    domain : Domain, optional
+        The groups, on each level of a hierarchy.
+    **options
+
+    Returns
+    -------
+    QuantilePlan
+        Its `release` returns what `quantiles` does.
+
+    Examples
+    --------
+    >>> import pandas_dptree as dpt
+    >>> plan = dpt.plan_quantiles("age", [0.25, 0.5, 0.75], bounds=(0, 120), epsilon=1.0)
+    >>> plan.mechanism_name, plan.to_frame()["measured"].tolist()
+    ('permute_and_flip', ['permute_and_flip, granularity 1'])
+    """
+    return find_quantile_plan(
+        column,
+        q,
+        bounds=bounds,
+        granularity=granularity,
+        bins=bins,
+        domain=domain,
+        **options,
+    )
 
 
 def _check_public(domain: object, *, allowed: tuple[type[Any], ...] = (Domain, Tree)) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Unpack
 
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.levels.combine import By
 from pandas_dptree.hierarchy.levels.prefixes import PrefixTree
 from pandas_dptree.ingest.frames import check_frame
@@ -16,18 +17,23 @@ from pandas_dptree.plans.options import (
     DISTRIBUTION,
     JOINT,
     PLAN,
+    QUANTILES,
     RUNNING,
     SUMS,
     UNIT_PLAN,
     NoisyOptions,
     takes,
 )
+from pandas_dptree.plans.quantiles import QuantilePlan
 from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.verbs import plans
 from pandas_dptree.verbs.aggregations import Aggregation, Word
 from pandas_dptree.verbs.domains import CrossedBy, domain_of, hierarchy_of, keys_of
 
-__all__ = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums", "plan_units", "released"]
+__all__ = [
+    "plan", "plan_agg", "plan_distribution", "plan_means", "plan_quantiles", "plan_sums", "plan_units",
+    "released",
+]  # fmt: skip
 
 
 @takes(*PLAN)
@@ -120,12 +126,46 @@ def plan_distribution(
     Spends nothing. `by` and `domain` are those of `pandas_dptree.release_distribution`; the records are read
     only if `domain` is ``"observed"``.
     """
+    groups = _groups(frame, by, domain)
+    return plans.plan_distribution(column, bins=bins, bounds=bounds, domain=groups, **options)
+
+
+@takes(*QUANTILES)
+def plan_quantiles(
+    frame: Any,
+    column: Hashable,
+    q: Any,
+    *,
+    bounds: Any = None,
+    granularity: Any = None,
+    bins: Any = None,
+    by: By | None = None,
+    domain: Any = None,
+    **options: Unpack[NoisyOptions],
+) -> QuantilePlan:
+    """Plan a release of quantiles: see `pandas_dptree.plan_quantiles`.
+
+    Spends nothing. `by` and `domain` are those of `pandas_dptree.quantiles`; the records are read only if
+    `domain` is ``"observed"``.
+    """
+    return plans.plan_quantiles(
+        column,
+        q,
+        bounds=bounds,
+        granularity=granularity,
+        bins=bins,
+        domain=_groups(frame, by, domain),
+        **options,
+    )
+
+
+def _groups(frame: Any, by: By | None, domain: Any) -> Domain | None:
+    """Make the groups of a column; None for all records together."""
     if by is None and domain is not None:
         raise ArgumentError(
             "domain", "has no meaning without groups.", hint='name the key columns, for example by=["state"].'
         )
-    groups = None if by is None else domain_of(frame, by, domain)
-    return plans.plan_distribution(column, bins=bins, bounds=bounds, domain=groups, **options)
+    return None if by is None else domain_of(frame, by, domain)
 
 
 def released(planned: Callable[..., Any], frame: Any, *arguments: Any, **options: Any) -> Any:
