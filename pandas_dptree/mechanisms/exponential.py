@@ -52,7 +52,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -95,12 +95,19 @@ def weight_table(exponent: Fraction) -> tuple[int, ...]:
 
 
 def _ratio_above(exponent: Fraction) -> int:
-    """Return a whole number r with ``r / 2**128 >= exp(-exponent)``, and hardly larger."""
-    down = Context(prec=60, rounding=ROUND_FLOOR)
+    """Return a whole number r with ``r / 2**128 >= exp(-exponent)``, and hardly larger.
+
+    Every operation names its context: an operator, even a minus, rounds as the caller's thread does.
+    """
+    down, even, up = (_context(rounding) for rounding in (ROUND_FLOOR, ROUND_HALF_EVEN, ROUND_CEILING))
     lowered = down.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
-    rounded = Context(prec=60, rounding=ROUND_HALF_EVEN).exp(-lowered)  # within half a unit of the last digit
-    above = rounded.next_plus(Context(prec=60))
-    return math.ceil(Context(prec=120, rounding=ROUND_CEILING).multiply(above, Decimal(1 << _RATIO_BITS)))
+    rounded = even.exp(lowered.copy_negate())  # within half a unit of the last digit
+    return math.ceil(up.multiply(even.next_plus(rounded), Decimal(1 << _RATIO_BITS)))
+
+
+def _context(rounding: str) -> Context:
+    """Return a context of 60 digits that does not depend on the default one, which callers may change."""
+    return Context(prec=60, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX, capitals=1, clamp=0, traps=[])
 
 
 def uniform_below(limit: int, source: ByteSource) -> int:
