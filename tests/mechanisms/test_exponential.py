@@ -3,7 +3,7 @@
 import math
 from decimal import Context, Decimal, DefaultContext, Inexact, getcontext, localcontext
 from fractions import Fraction
-from itertools import accumulate, combinations, product
+from itertools import accumulate, combinations, pairwise, product
 
 import pytest
 
@@ -107,7 +107,7 @@ def test_the_smallest_exponent_has_a_table():
     assert len(weights) < 66 / SMALLEST_EXPONENT
     with localcontext(Context(prec=100)):
         least = (-Decimal(SMALLEST_EXPONENT.numerator) / SMALLEST_EXPONENT.denominator).exp()
-        assert all(after >= weight * least for weight, after in zip(weights, weights[1:], strict=False))
+        assert all(after >= weight * least for weight, after in pairwise(weights))
 
 
 # Distributions -------------------------------------------------------------------------------------------
@@ -141,8 +141,8 @@ class RejectedError(Exception):
 def strikes_law(monkeypatch, entries, best, n_slots, left):
     """Return the exact distribution of the set of clocks that strike in a slot.
 
-    Attempts are independent, so it is that of one attempt that is accepted. An attempt begins with coins; more
-    candidates than there are must have two that are the same, and are rejected.
+    Attempts are independent, so it is that of one attempt that is accepted. An attempt begins with coins; of
+    more candidates than there are two must be the same, so it is rejected.
     """
     n_candidates = len(candidates(entries))
 
@@ -230,7 +230,7 @@ def test_the_clocks_are_the_coins_of_a_random_permutation():
     weight = [7, 3, 1]
     heads = [F(each, 7) for each in weight]
 
-    def law(unvisited, passed=F(1)):
+    def law(unvisited, passed):
         found = [F(0)] * len(weight)
         for place in unvisited:
             chance = passed / len(unvisited)
@@ -239,7 +239,7 @@ def test_the_clocks_are_the_coins_of_a_random_permutation():
             found = [a + b for a, b in zip(found, rest, strict=True)]
         return found
 
-    assert law([0, 1, 2]) == first_to_strike(weight)
+    assert law([0, 1, 2], F(1)) == first_to_strike(weight)
 
 
 @pytest.mark.slow
