@@ -15,7 +15,7 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["MOST_POINTS", "Grid"]
+__all__ = ["MOST_POINTS", "BinMiddles", "Grid", "Points", "points_from_dict"]
 
 MOST_POINTS = 2**31
 """Of so many points the quotient of floats finds the nearest one, as `Quantity.to_units` explains."""
@@ -105,9 +105,7 @@ class Grid:
 
     def labels(self, values: npt.NDArray[Any]) -> Any:
         """Return values as they are shown: times in the time zone of the bounds."""
-        if self.bounds.timezone is None:
-            return values
-        return pd.DatetimeIndex(values).tz_localize("UTC").tz_convert(self.bounds.timezone)
+        return in_zone(values, self.bounds)
 
     def cells(self, n_cells: int) -> IntArray:
         """Divide the points into cells of about equal size, at most one for each: the points they start at.
@@ -130,11 +128,72 @@ class Grid:
             edges = [float((self.low + int(point)) * self.unit - half) for point in first]
         return Bins.of(self.column, bounds=None, bins=edges)
 
+    @property
+    def in_words(self) -> str:
+        """How far apart the points are."""
+        if self.bounds.is_time:
+            return f"granularity {pd.Timedelta(int(self.unit), unit='ns')}"
+        return f"granularity {float(self.unit):.10g}"
+
     def to_dict(self) -> dict[str, Any]:
         """Serialize the grid to plain JSON types."""
         return {"bounds": self.bounds.to_dict(), "granularity": list(self.unit.as_integer_ratio())}
 
-    @classmethod
-    def from_dict(cls, data: Any) -> Grid:
-        """Restore the grid that `to_dict` serialized."""
-        return cls(Bins.from_dict(data["bounds"]), Fraction(*data["granularity"]))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinMiddles:
+    """The middles of bins, for counts of records whose values are not known any closer."""
+
+    bins: Bins
+
+    @property
+    def column(self) -> Hashable:
+        """The name of the column."""
+        return self.bins.column
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return self.bins.n_bins
+
+    @property
+    def missing(self) -> Any:
+        """A missing value, of the type of `values_at`."""
+        return np.array("NaT", self.bins.edges.dtype) if self.bins.is_time else np.array(np.nan)
+
+    def values_at(self, points: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Return the values of points: floats, or times in UTC."""
+        plain = Bins(self.bins.column, self.bins.edges)
+        middles: npt.NDArray[Any] = plain.values_at(np.asarray(points, dtype=np.int64) + 0.5)
+        return middles
+
+    def labels(self, values: npt.NDArray[Any]) -> Any:
+        """Return values as they are shown: times in the time zone of the bins."""
+        return in_zone(values, self.bins)
+
+    @property
+    def in_words(self) -> str:
+        """What the points are."""
+        return f"middles of {self.size} bins"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Serialize the points to plain JSON types."""
+        return {"middles": self.bins.to_dict()}
+
+
+Points = Grid | BinMiddles
+"""Public values, numbered from 0, from which quantiles are drawn."""
+
+
+def points_from_dict(data: Any) -> Points:
+    """Restore the points that `to_dict` serialized."""
+    if "middles" in data:
+        return BinMiddles(Bins.from_dict(data["middles"]))
+    return Grid(Bins.from_dict(data["bounds"]), Fraction(*data["granularity"]))
+
+
+def in_zone(values: npt.NDArray[Any], bins: Bins) -> Any:
+    """Return values as they are shown: times in the time zone of bins."""
+    if bins.timezone is None:
+        return values
+    return pd.DatetimeIndex(values).tz_localize("UTC").tz_convert(bins.timezone)

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.grid import Grid
+from pandas_dptree.hierarchy.grid import Grid, Points
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = ["quantile_table"]
 
 
 def quantile_table(
-    grid: Grid,
+    grid: Points,
     q: Sequence[float],
     *,
     groups: pd.DataFrame | None,
@@ -34,6 +34,7 @@ def quantile_table(
     n_groups, missing = 1 if groups is None else len(groups), grid.missing
     values = np.full((n_groups, len(q)), missing, dtype=missing.dtype)
     if read is not None:
+        assert isinstance(grid, Grid)
         known = grid.find(_plain(read["value"]))
         rounded = np.where(known < 0, missing, grid.values_at(np.maximum(known, 0)))
         values[: len(read) // len(q)] = rounded.reshape(-1, len(q))

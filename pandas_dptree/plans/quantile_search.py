@@ -21,7 +21,8 @@ from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.distribution_search import best_distribution_plan
 from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
 from pandas_dptree.plans.options import QUANTILES, NoisyOptions, stated_loss, with_defaults
-from pandas_dptree.plans.quantiles import Draws, QuantilePlan, fraction_of, hierarchy_above
+from pandas_dptree.plans.quantile_draws import Draws, fraction_of
+from pandas_dptree.plans.quantiles import QuantilePlan, hierarchy_above
 from pandas_dptree.privacy.quantity import Quantity
 
 __all__ = ["find_quantile_plan"]

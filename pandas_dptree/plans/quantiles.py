@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -17,7 +16,7 @@ from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.base_measure import densities
 from pandas_dptree.estimation.monotone import consistent_cdfs
 from pandas_dptree.hierarchy.domain import Domain, Source, level_names, source_in_words, source_of
-from pandas_dptree.hierarchy.grid import Grid
+from pandas_dptree.hierarchy.grid import BinMiddles, Grid
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.frames import Records
 from pandas_dptree.ingest.grid import PointCounts, grid_counts, open_grid
@@ -35,112 +34,15 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.losses import LevelItem
+from pandas_dptree.plans.quantile_draws import Draws, fraction_of, steps_of
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
-from pandas_dptree.privacy.conversions import zcdp_rho
-from pandas_dptree.privacy.level_losses import LevelLoss, rho_of_epsilon
-from pandas_dptree.privacy.loss import PrivacyLoss, float_below
+from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import check_rows_of_records
 
-__all__ = ["Draws", "QuantilePlan", "fraction_of", "hierarchy_above"]
+__all__ = ["QuantilePlan", "hierarchy_above"]
 
-LARGEST_DENOMINATOR = 1000
-"""Of the quantiles that are drawn: a larger one would need a longer table of weights."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Draws:
-    """How quantiles are drawn from a grid.
-
-    Attributes
-    ----------
-    grid : Grid
-        The column, its bounds and its granularity.
-    loss : PrivacyLoss
-        What all draws may spend together.
-    epsilon : float
-        What the draws of one depth spend: half of the quantiles are drawn at the last depth, half of the
-        others at the one before, and so on.
-    permutes : bool
-        Whether by permute-and-flip, which is more accurate, but spends epsilon, not epsilon**2 / 8 of a rho.
-    """
-
-    grid: Grid
-    loss: PrivacyLoss
-    epsilon: float
-    permutes: bool
-
-    @classmethod
-    def within(cls, grid: Grid, loss: PrivacyLoss, n_quantiles: int, *, permutes: bool) -> Draws:
-        """Return draws with the largest epsilon that a loss allows; permuting ones only if they may."""
-        depths, exact = n_depths(n_quantiles), loss.exact
-        concentrated = _depth_epsilon(_rho(loss), depths)
-        if exact.epsilon is None:
-            return cls(grid=grid, loss=loss, epsilon=concentrated, permutes=False)
-        alone = float_below(exact.epsilon / depths)
-        permutes = permutes and alone >= concentrated
-        return cls(grid=grid, loss=loss, epsilon=max(alone, concentrated), permutes=permutes)
-
-    def keeps_to_loss(self, n_quantiles: int) -> bool:
-        """Whether they spend no more than their loss."""
-        exact, spent = self.loss.exact, Fraction(self.epsilon)
-        depths = n_depths(n_quantiles)
-        if exact.epsilon is not None and depths * spent <= exact.epsilon:
-            return True
-        return not self.permutes and depths * spent**2 <= 8 * _rho(self.loss)
-
-    @property
-    def level_loss(self) -> LevelLoss:
-        """What the draws of one depth spend."""
-        epsilon = Fraction(self.epsilon)
-        return LevelLoss(epsilon=epsilon, rho=rho_of_epsilon(epsilon) if self.permutes else epsilon**2 / 8)
-
-    @property
-    def name(self) -> str:
-        """The name of the mechanism."""
-        return "permute_and_flip" if self.permutes else "exponential"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Serialize the draws to plain JSON types."""
-        return {
-            "grid": self.grid.to_dict(),
-            "loss": self.loss.to_dict(),
-            "epsilon": self.epsilon,
-            "selection": self.name,
-        }
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Draws:
-        """Restore the draws that `to_dict` serialized."""
-        selection = serialize.choice(data["selection"], ("exponential", "permute_and_flip"))
-        return cls(
-            grid=Grid.from_dict(data["grid"]),
-            loss=PrivacyLoss(**data["loss"]),
-            epsilon=float(data["epsilon"]),
-            permutes=selection == "permute_and_flip",
-        )
-
-
-def _rho(loss: PrivacyLoss) -> Fraction:
-    """Return the rho that a loss states, or that implies its epsilon and delta; 0 if there is none."""
-    if loss.rho is not None:
-        assert loss.exact.rho is not None
-        return loss.exact.rho
-    least = loss.rounded_down
-    assert least.epsilon is not None
-    return Fraction(zcdp_rho(least.epsilon, least.delta)) if least.delta else Fraction(0)
-
-
-def _depth_epsilon(rho: Fraction, depths: int) -> float:
-    """Return the largest float with ``depths * epsilon**2 <= 8 * rho``."""
-    epsilon = math.sqrt(8 * rho / depths)
-    while depths * Fraction(epsilon) ** 2 > 8 * rho:
-        epsilon = math.nextafter(epsilon, 0.0)
-    return epsilon
-
-
-def fraction_of(q: float) -> Fraction:
-    """Return the fraction with a small denominator that a quantile means: 1/3 for the nearest float."""
-    return Fraction(q).limit_denominator(LARGEST_DENOMINATOR)
+Exact = PointCounts | IntArray
+"""Numbers of records at the points of a grid, or in bins, exactly: secret."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -230,7 +132,10 @@ class QuantilePlan(Plan[pd.DataFrame]):
                 return False
         if draws is None:
             return True
-        if trees is not None and not trees.bins.same_as(draws.grid.bins(trees.bins.n_bins)):
+        if isinstance(draws.grid, BinMiddles):
+            if trees is not None or len(self.q) > 1:
+                return False
+        elif trees is not None and not trees.bins.same_as(draws.grid.bins(trees.bins.n_bins)):
             return False
         fractions = [fraction_of(each) for each in self.q]
         fits = fractions == sorted(set(fractions)) and 0 < fractions[0] and fractions[-1] < 1
@@ -257,7 +162,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
             epsilon=Fraction(self.draws.epsilon),
             neighbors=self.neighbors,
             max_contributions=self.max_contributions,
-            several=len(self.q) > 1 or self.domain is not None,
+            several=len(self.q) > 1 or self.domain is not None or isinstance(self.draws.grid, BinMiddles),
             permutes=self.draws.permutes,
         )
 
@@ -353,7 +258,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
         if self.draws is not None:
             part = self.draws.loss.exact.rho or self.draws.loss.exact.epsilon
             assert part is not None
-            how = f"{self.draws.name}, granularity {granularity_in_words(self.draws.grid)}"
+            how = f"{self.draws.name}, {self.draws.grid.in_words}"
             rows.append((self.level_names[-1], shown[-1], how, float(part / whole)))
         return pd.DataFrame(rows, columns=["level", "groups", "measured", "share"])
 
@@ -368,7 +273,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
             "confidence": self.confidence,
         }
         if self.draws is not None:
-            details["granularity"] = granularity_in_words(self.draws.grid)
+            details["grid"] = self.draws.grid.in_words
         if self.trees is not None:
             details |= {"n_bins": self.trees.bins.n_bins, "strategy": self.trees.strategy.description}
             details["noise"] = self.trees.mechanism_name
@@ -382,17 +287,18 @@ class QuantilePlan(Plan[pd.DataFrame]):
             raise ArgumentError(
                 "data",
                 "holds counts, not records.",
-                hint="of counts in bins, plan_distribution and its release give quantiles.",
+                hint="of counts in bins, plan_distribution and its release give quantiles; of an array, "
+                "array.dp.quantiles.",
             )
+        return self._prepared_by(partial(self._exact, data), causes)
+
+    def _prepared_by(self, exact: Callable[[Resources], Exact], causes: str, n_groups: int = 1) -> Release:
+        """Prepare the release of what `exact` will read; without a domain, of so many groups side by side."""
+        if self.domain is not None:
+            n_groups = self.domain.tree.n_leaves
 
         def read(resources: Resources) -> Finish:
-            if self.draws is not None:
-                check_rows_of_records(self.privacy_unit, self.max_contributions)
-                bounding = resources.bounding(self)
-                points = grid_counts(data, self.draws.grid, self.domain, **bounding)
-                return partial(self._finished, points, None, causes)
-            assert self.trees is not None
-            return partial(self._finished, None, self.trees._exact(data, resources), causes)
+            return partial(self._finished, exact(resources), n_groups, causes)
 
         sizes = [1] if self.domain is None else [*self.domain.tree.level_sizes]
         n_trees = 0 if self.trees is None else len(self.trees.totals)
@@ -400,28 +306,44 @@ class QuantilePlan(Plan[pd.DataFrame]):
             (f"measuring {level}", n) for level, n in zip(self.level_names[:n_trees], sizes, strict=False)
         ]
         if self.draws is not None:
-            steps.append(("drawing quantiles", sizes[-1]))
-        return Release(plan=self, read=read, effort=sizes[-1], steps=steps)
+            steps.append(("drawing quantiles", n_groups))
+        return Release(plan=self, read=read, effort=n_groups, steps=steps)
 
-    def _finished(
-        self, points: PointCounts | None, counts: IntArray | None, causes: str, origin: Origin, done: Done
-    ) -> Outcome:
+    def _exact(self, data: Any, resources: Resources) -> Exact:
+        """Count the records at each point, or in each bin, of each group of the last level. Secret."""
+        if self.draws is None:
+            assert self.trees is not None
+            return self.trees._exact(data, resources)
+        check_rows_of_records(self.privacy_unit, self.max_contributions)
+        return grid_counts(data, self._grid, self.domain, **resources.bounding(self))
+
+    @property
+    def _grid(self) -> Grid:
+        """The grid of records."""
+        assert self.draws is not None
+        if isinstance(self.draws.grid, BinMiddles):
+            raise ArgumentError(
+                "data",
+                "must be an array of counts in bins, for which the plan was made.",
+                hint="plan with plan_quantiles to release records.",
+            )
+        return self.draws.grid
+
+    def _finished(self, exact: Exact, n_groups: int, causes: str, origin: Origin, done: Done) -> Outcome:
         """Measure the trees, and draw. Exact counts do not leave this function."""
-        distribution, estimates = None, []
+        distribution, estimates, drawn = None, [], None
         if self.trees is not None:
-            counts = self._tree_counts(points) if points is not None else counts
-            assert counts is not None
+            counts = self._tree_counts(exact) if isinstance(exact, PointCounts) else exact
             estimates = self.trees._estimates(counts, origin, done)
             distribution = self.trees._distribution(estimates, origin)
-            if points is not None:
-                done()
-        drawn = None
-        if points is not None:
+        if isinstance(exact, PointCounts):
             assert self.draws is not None
+            if estimates:
+                done()
             drawn = draw_quantiles(
-                points.places,
-                points.rows,
-                n_groups=self._n_leaves,
+                exact.places,
+                exact.rows,
+                n_groups=n_groups,
                 size=self.draws.grid.size,
                 quantiles=[fraction_of(each) for each in self.q],
                 drawing=self.drawing,
@@ -429,10 +351,6 @@ class QuantilePlan(Plan[pd.DataFrame]):
                 source=origin.source,
             )
         return self._outcome(distribution, estimates, drawn, causes, origin)
-
-    @property
-    def _n_leaves(self) -> int:
-        return 1 if self.domain is None else self.domain.tree.n_leaves
 
     def _leaf_nodes(self, level: int) -> IntArray:
         """Return the node of a level above each leaf."""
@@ -442,8 +360,8 @@ class QuantilePlan(Plan[pd.DataFrame]):
 
     def _tree_counts(self, points: PointCounts) -> IntArray:
         """Count the records in each cell of the grid, for each group of the last level that has trees."""
-        assert self.draws is not None and self.trees is not None
-        size, n_bins = self.draws.grid.size, self.trees.bins.n_bins
+        assert self.trees is not None
+        size, n_bins = self._grid.size, self.trees.bins.n_bins
         leaf, point = np.divmod(points.places, size)
         cell = np.searchsorted(self._cells[1:-1], point, side="right")
         level = len(self.trees.totals) - 1
@@ -455,8 +373,8 @@ class QuantilePlan(Plan[pd.DataFrame]):
     @cached_property
     def _cells(self) -> IntArray:
         """The points at which the bins of the trees start."""
-        assert self.draws is not None and self.trees is not None
-        return self.draws.grid.cells(self.trees.bins.n_bins)
+        assert self.trees is not None
+        return self._grid.cells(self.trees.bins.n_bins)
 
     def _measures(self, estimates: Sequence[npt.NDArray[np.float64]]) -> list[BaseMeasure] | None:
         """Return the base measure of each quantile, from the released trees of the level above the last."""
@@ -499,36 +417,26 @@ class QuantilePlan(Plan[pd.DataFrame]):
         table = quantile_table(
             grid,
             self.q,
-            groups=None if self.domain is None else release_frame(self.domain, {}, {}),
+            groups=self._groups(len(drawn)),
             read=read,
             drawn=drawn,
-            rows=self._rows_of_leaves,
+            rows=np.arange(len(drawn)) if self.domain is None else rows_of_leaves(self.domain),
         )
         table.attrs.update(self._attrs(origin))
         return Outcome(table, totals, causes, doubts)
 
-    @property
-    def _rows_of_leaves(self) -> IntArray:
-        """The group of a table that each leaf is, counted from 0; -1 for structural zeros."""
-        if self.domain is None:
-            return np.zeros(1, dtype=np.int64)
-        tree = self.domain.tree
-        ends = np.broadcast_to(tree.leaf_levels, tree.n_leaves)
-        rows, above = np.empty(tree.n_leaves, dtype=np.int64), 0
-        for level in range(self._depth + 1):
-            listed = tree.listed(level)
-            at_end = ends == level
-            rows[at_end] = above + (np.cumsum(listed) - 1)[self._leaf_nodes(level)[at_end]]
-            above += int(np.count_nonzero(listed))
-        rows[self.domain.structural_zeros] = -1
-        return rows
+    def _groups(self, n_groups: int) -> pd.DataFrame | None:
+        """The keys of the groups, or their numbers if they have no names; None for a single group."""
+        if self.domain is not None:
+            return release_frame(self.domain, {}, {})
+        return None if n_groups == 1 else pd.DataFrame({"level": "group", "group": np.arange(n_groups)})
 
     def _opened(self, data: Any, bounding: Bounding) -> tuple[Records, Tally[Any]]:
         if self.draws is None:
             assert self.trees is not None
             return self.trees._opened(data, bounding)
         check_rows_of_records(self.privacy_unit, self.max_contributions)
-        return open_grid(data, self.draws.grid, self.domain, bounding)
+        return open_grid(data, self._grid, self.domain, bounding)
 
     # JSON
 
@@ -572,21 +480,15 @@ def hierarchy_above(domain: Domain | None, n_levels: int) -> Domain | None:
     return domain if n_levels == domain.tree.depth + 1 else domain.truncated(n_levels - 1)
 
 
-def steps_of(quantiles: Sequence[Fraction], below: Fraction, above: Fraction) -> list[Fraction]:
-    """List the fractions of parts at which `draw_quantiles` divides them."""
-    if not quantiles:
-        return []
-    middle = len(quantiles) // 2
-    own = quantiles[middle]
-    return [
-        *steps_of(quantiles[:middle], below, own),
-        (own - below) / (above - below),
-        *steps_of(quantiles[middle + 1 :], own, above),
-    ]
-
-
-def granularity_in_words(grid: Grid) -> str:
-    """Return the granularity as text: a number, or a duration."""
-    if grid.bounds.is_time:
-        return str(pd.Timedelta(int(grid.unit), unit="ns"))
-    return f"{float(grid.unit):.10g}"
+def rows_of_leaves(domain: Domain) -> IntArray:
+    """Return the row of each leaf in a table of all nodes; -1 for structural zeros."""
+    tree, leaves = domain.tree, np.arange(domain.tree.n_leaves)
+    ends = np.broadcast_to(tree.leaf_levels, tree.n_leaves)
+    rows, above = np.empty(tree.n_leaves, dtype=np.int64), 0
+    for level in range(tree.depth + 1):
+        listed = tree.listed(level)
+        own = ends == level
+        rows[own] = above + (np.cumsum(listed) - 1)[tree.nodes_above(leaves[own], level)]
+        above += int(np.count_nonzero(listed))
+    rows[domain.structural_zeros] = -1
+    return rows
