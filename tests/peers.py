@@ -237,3 +237,25 @@ def pipeline_dp_people(
     accountant.compute_budgets()
     found = dict(counts)
     return np.array([found[node].privacy_id_count for node in public])
+
+
+def opendp_quantile(
+    bounds: tuple[float, float], candidates: int, q: float, epsilon: float
+) -> Callable[[np.ndarray], float]:
+    """Release a quantile as OpenDP does: one of equally spaced candidates, the ends of the bounds included.
+
+    After Smith, "Privacy-preserving statistical estimation with optimal convergence rates", 2011, by
+    exponential noise on scores, which is permute-and-flip: McKenna and Sheldon, "Permute-and-flip: a new
+    mechanism for differentially private selection", 2020. A row is added or removed. The noise has the
+    smallest scale for which OpenDP certifies epsilon.
+    """
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    public = np.linspace(*bounds, candidates).tolist()
+
+    def noisy(scale: float) -> Any:
+        metric, measure = dp.symmetric_distance(), dp.max_divergence()
+        return dp.m.make_private_quantile(domain, metric, measure, public, alpha=q, scale=scale)
+
+    measurement = noisy(dp.binary_search(lambda s: noisy(s).map(1) <= epsilon, bounds=(1e-3, 1e6)))
+    return lambda values: float(measurement(values.tolist()))
