@@ -21,6 +21,7 @@ from tests.peers import (
     even_tree,
     opendp_branching_factor,
     opendp_prefixes,
+    opendp_quantile,
     opendp_stable_keys,
 )
 from tests.peers_quantiles import BOUNDS, N_ROWS, columns, rank_errors
@@ -183,6 +184,20 @@ def test_cumulative_counts_beside_opendp():
     np.testing.assert_allclose(errors["OpenDP"], expected, rtol=0.15)
     assert (errors["ours"] < errors["OpenDP"]).all()
     assert (errors["ours, rising"] < errors["OpenDP, rising"]).all()
+
+
+def test_opendps_quantile_is_permute_and_flip_with_what_epsilon_allows():
+    """Scores are distances from the middle rank; the probabilities are integrals of products of three."""
+    values, n = np.array([0.0, 0.0, 1.0, 2.0, 2.0, 2.0]), 1_000
+    heads = np.exp(-(np.array([4, 1, 3]) - 1) / 2)  # of 0, 1 and 2, of |L - (n - U)| / 2 and epsilon 1
+    x = (np.arange(1_000) + 0.5) / 1_000
+    expected = [
+        w * np.mean(np.prod([1 - x * v for v in np.delete(heads, i)], 0)) for i, w in enumerate(heads)
+    ]
+    assert sum(expected) == pytest.approx(1)
+    draw = opendp_quantile((0.0, 2.0), 3, 0.5, 1.0)
+    shares = np.bincount([int(draw(values)) for _ in range(n)], minlength=3) / n
+    assert abs(shares - expected).max() < 5 * 0.5 / n**0.5  # draws cannot be seeded
 
 
 @pytest.mark.parametrize("kind", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
