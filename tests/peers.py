@@ -251,11 +251,11 @@ def opendp_quantile(
     """
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
-    public = np.linspace(*bounds, candidates).tolist()
+    metric, measure = dp.symmetric_distance(), dp.max_divergence()
 
-    def noisy(scale: float) -> Any:
-        metric, measure = dp.symmetric_distance(), dp.max_divergence()
+    def noisy(scale: float, public: list[float]) -> Any:
         return dp.m.make_private_quantile(domain, metric, measure, public, alpha=q, scale=scale)
 
-    measurement = noisy(dp.binary_search(lambda s: noisy(s).map(1) <= epsilon, bounds=(1e-3, 1e6)))
+    scale = dp.binary_search(lambda s: noisy(s, [*bounds]).map(1) <= epsilon, bounds=(1e-3, 1e6))
+    measurement = noisy(scale, np.linspace(*bounds, candidates).tolist())
     return lambda values: float(measurement(values.tolist()))

@@ -111,7 +111,8 @@ def _opendp(candidates: int) -> Callable[[Column, list[float], float], Release]:
     """Draw each quantile from equally spaced candidates, with an even part of epsilon."""
 
     def way(column: Column, q: list[float], epsilon: float) -> Release:
-        draws = [opendp_quantile(column.bounds, candidates, part, epsilon / len(q)) for part in q]
+        bounds = float(column.bounds[0]), float(column.bounds[1])
+        draws = [opendp_quantile(bounds, candidates, part, epsilon / len(q)) for part in q]
         return lambda _: np.array([draw(column.values.astype(float)) for draw in draws])
 
     return way
@@ -182,7 +183,6 @@ class Counties:
     """Simulated costs in 600 counties of 29 states, and the exact quartiles of each."""
 
     bounds = (0.0, 400.0)
-    by = ("state", "county")
 
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
@@ -190,7 +190,7 @@ class Counties:
         self.size = np.maximum(1, rng.lognormal(5.5, 1.3, 600)).astype(int)
         centre = 3 + rng.normal(0, 0.2, 29)[state] + rng.normal(0, 0.15, 600)
         places = pd.DataFrame({"state": state, "county": np.arange(600)})
-        self.domain = dpt.Domain.from_frame(places, by=[*self.by])
+        self.domain = dpt.Domain.from_frame(places, by=["state", "county"])
         self.frame = places.loc[places.index.repeat(self.size)].reset_index(drop=True)
         costs = rng.lognormal(np.repeat(centre, self.size), 0.7)
         self.frame["cost"] = np.clip(costs, *self.bounds)
@@ -199,14 +199,14 @@ class Counties:
 
     def tree(self, rng: np.random.Generator, q: list[float], epsilon: float) -> pd.DataFrame:
         """Release the distribution of each group in 1000 bins."""
-        options: dict[str, Any] = {"bounds": self.bounds, "by": [*self.by], "domain": self.domain}
-        plan = dpt.plan_distribution("cost", bins=1000, epsilon=epsilon, **options)
+        options: dict[str, Any] = {"bounds": self.bounds, "domain": self.domain, "epsilon": epsilon}
+        plan = dpt.plan_distribution("cost", bins=1000, **options)
         return plan.release(self.frame, rng=rng).quantiles(q)
 
     def ours(self, rng: np.random.Generator, q: list[float], epsilon: float) -> pd.DataFrame:
         """Draw the quantiles of counties with the released curve of their state as base measure."""
-        options: dict[str, Any] = {"bounds": self.bounds, "by": [*self.by], "domain": self.domain}
-        plan = dpt.plan_quantiles("cost", q, mechanism="exponential", epsilon=epsilon, **options)
+        options: dict[str, Any] = {"bounds": self.bounds, "domain": self.domain, "epsilon": epsilon}
+        plan = dpt.plan_quantiles("cost", q, mechanism="exponential", **options)
         return plan.release(self.frame, rng=rng)
 
     def errors(self, releases: int = 10, epsilon: float = 1.0) -> pd.DataFrame:
@@ -223,7 +223,7 @@ class Counties:
                     table = getattr(self, way)(rng, q, epsilon)
                     values = table.loc[table["level"] == "county", "value"].to_numpy()
                     off.append(abs(values.reshape(exact.shape) - exact))
-                mean = pd.DataFrame(np.nanmean(off, axis=0)).mean(axis=1).groupby(sizes).mean()
+                mean = pd.DataFrame(np.concatenate(off, axis=1)).mean(axis=1).groupby(sizes).mean()
                 rows[asked, way] = mean[["below 100", "100 to 500", "above 500"]]
         return pd.DataFrame(rows).T
 
