@@ -19,6 +19,7 @@ from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
+from pandas_dptree.ingest.grid import PointCounts, points_of_counts
 from pandas_dptree.output.datatree import check_free
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.empty_tables import usual_causes
@@ -33,6 +34,7 @@ from pandas_dptree.plans.options import (
     taken_from,
     takes,
 )
+from pandas_dptree.plans.quantile_search import find_middles_plan
 from pandas_dptree.plans.running import Resources, carry_out
 from pandas_dptree.privacy.quantity import COUNT
 
@@ -81,22 +83,8 @@ def plan_distribution(
     >>> dict(cdf(ages, "age", plan=plan).sizes), dict(quantiles(ages, "age", 0.5, plan=plan).sizes)
     ({'state': 2, 'age': 4}, {'state': 2, 'q': 1})
     """
-    _check_dim(array, dim)
-    given = _labels(array, dim) if edges is None else edges
-    if given is None:
-        raise ArgumentError(
-            "edges",
-            f"must be given: the labels of {quote(dim)} are not adjacent intervals.",
-            hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
-        )
-    bins = Bins.of(dim, bounds=None, bins=given)
-    if bins.n_bins != array.sizes[dim]:
-        raise ArgumentError(
-            "edges",
-            f"make {bins.n_bins} bins, but the dimension {quote(dim)} has {array.sizes[dim]}.",
-            hint="list one value more than there are bins.",
-        )
-    found = find_distribution_plan(dim, bins=given, **options)
+    bins = _bins(array, dim, edges)
+    found = find_distribution_plan(dim, bins=bins, **options)
     return replace(found, source="observed") if edges is None else found
 
 
@@ -151,7 +139,7 @@ def cdf(
     return state_digest(table.assign(std_error=(dim, found.std_errors[0])))
 
 
-@takes("confidence", *CELL_DISTRIBUTION, *RUNNING, confidence=0.95)
+@takes("confidence", *CELL_DISTRIBUTION, *RUNNING)
 def quantiles(
     array: xr.DataArray,
     dim: Hashable,
@@ -169,16 +157,19 @@ def quantiles(
         As for `cdf`, which raises the same errors.
     q : float or sequence of float
         The levels, from 0 to 1; 0.5 for the median.
-    confidence : float, default 0.95
-        The probability that ``lower`` and ``upper`` contain all true quantiles of a distribution
-        simultaneously.
     **options
 
     Returns
     -------
     xarray.Dataset
-        ``value``, ``lower`` and ``upper``, as from `Distribution.quantiles`, along a dimension ``q`` and
-        all dimensions but that of the bins.
+        ``value``, and with a `confidence` ``lower`` and ``upper``, as from `Distribution.quantiles`, along a
+        dimension ``q`` and all dimensions but that of the bins.
+
+    Notes
+    -----
+    Quantiles are read from trees over the bins. ``mechanism="exponential"`` draws a single one from the
+    middles of the bins instead, which is more accurate for a quantile that is neither small nor large, where
+    bins are as fine as the answer must be; it has no interval.
 
     Examples
     --------
@@ -188,11 +179,70 @@ def quantiles(
     """
     dims_of(array, ())  # checks that it is an array
     check_free(array, {"q", "value", "lower", "upper"})
-    confidence: Any = options.pop("confidence")
+    if options.get("mechanism") == "exponential":
+        return _drawn(array, dim, q, edges, plan, options)
+    confidence: Any = options.pop("confidence", None)
     found, others = _released(array, dim, plan, edges, options)
     return state_digest(
         _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))
     )
+
+
+def _bins(array: xr.DataArray, dim: Hashable, edges: Sequence[Any] | None) -> list[Any]:
+    """Return the edges of the bins of a dimension: those given, or those of its labels."""
+    _check_dim(array, dim)
+    given = _labels(array, dim) if edges is None else edges
+    if given is None:
+        raise ArgumentError(
+            "edges",
+            f"must be given: the labels of {quote(dim)} are not adjacent intervals.",
+            hint="for example edges=[0, 18, 65, 120], one more than there are bins.",
+        )
+    bins = Bins.of(dim, bounds=None, bins=given)
+    if bins.n_bins != array.sizes[dim]:
+        raise ArgumentError(
+            "edges",
+            f"make {bins.n_bins} bins, but the dimension {quote(dim)} has {array.sizes[dim]}.",
+            hint="list one value more than there are bins.",
+        )
+    return list(given)
+
+
+def _drawn(
+    array: xr.DataArray,
+    dim: Hashable,
+    q: Any,
+    edges: Sequence[Any] | None,
+    plan: DistributionPlan | None,
+    options: Mapping[str, Any],
+) -> xr.Dataset:
+    """Draw a quantile at each index of the other dimensions; of one empty group, if there is no index."""
+    check_cells(array)
+    own = taken_from(CELL_DISTRIBUTION, options)
+    if plan is not None:
+        raise ArgumentError("plan", "has trees, from which nothing is drawn.", hint="leave out `mechanism`.")
+    if options.get("confidence") is not None:
+        raise ArgumentError(
+            "confidence",
+            "has no meaning for quantiles that are drawn from counts in bins.",
+            hint='leave it out, or pass mechanism="laplace" for intervals.',
+        )
+    bins = Bins.of(dim, bounds=None, bins=_bins(array, dim, edges))
+    others = [name for name in array.dims if name != dim]
+    n_groups = max(1, math.prod(array.sizes[name] for name in others))
+    observed = edges is None or bool(others)
+    drawn = find_middles_plan(bins, q, source="observed" if observed else "given", **own)
+    warn_if_released(array)
+
+    def exact(resources: Resources) -> PointCounts:
+        counts = sum_cells(array, [dim], np.arange(bins.n_bins), bins.n_bins, COUNT)
+        if not counts.size:
+            counts = np.zeros(bins.n_bins, dtype=np.int64)
+        return points_of_counts(counts.reshape(n_groups, bins.n_bins))
+
+    release = drawn._prepared_by(exact, usual_causes(), n_groups)
+    table = carry_out({None: release}, taken_from(RUNNING, options))[None]
+    return state_digest(_reshaped(array, others, table, "q", np.atleast_1d(q)))
 
 
 def _released(

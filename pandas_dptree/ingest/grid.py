@@ -19,7 +19,10 @@ from pandas_dptree.ingest.reading import Bounding, opened, tallied
 from pandas_dptree.ingest.tallies import BoolArray, Columns, Rows, Tally, add_up
 from pandas_dptree.ingest.times import times
 
-__all__ = ["GridTally", "PointCounts", "grid_counts", "open_grid"]
+__all__ = ["GridTally", "PointCounts", "grid_counts", "open_grid", "points_of_counts"]
+
+_MOST_RECORDS = 2**50
+"""Of a group; a thousand times as many still fit into 64 bits."""
 
 
 class PointCounts(NamedTuple):
@@ -90,3 +93,13 @@ def _together(parts: Sequence[PointCounts]) -> PointCounts:
     rows = np.zeros(len(places), dtype=np.int64)
     np.add.at(rows, where, np.concatenate([each.rows for each in parts]))
     return PointCounts(places, rows)
+
+
+def points_of_counts(counts: IntArray) -> PointCounts:
+    """Return counts of bins, shape (n_groups, n_bins), as counts of points; the largest are clipped.
+
+    **Privacy.** Negative counts are 0. Clipping moves no two counts further apart.
+    """
+    clipped = np.clip(counts, 0, _MOST_RECORDS // counts.shape[1]).reshape(-1)
+    places = np.flatnonzero(clipped)
+    return PointCounts(places, clipped[places])

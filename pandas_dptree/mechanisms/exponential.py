@@ -41,7 +41,7 @@ To draw the set of those that do, draw a number k with probability proportional 
 :math:`\Lambda = S/(M - 1) \le 1`, and k candidates by their weights; start afresh if two are the same, or,
 with a probability of 1 minus :math:`\max w\,y' / (\max w - w_c (1 - y'))` for each, otherwise. The k! orders
 of a set A make it as probable as :math:`\prod_{c \in A} o_c`, as it must be. The first to strike is any of A
-with the same probability. If A is empty, go on with the next slot: the expected number of slots is below 3.
+with the same probability. If A is empty, go on with the next slot: the expected number of slots is at most 3.
 
 Everything is decided by whole numbers from uniform random bytes; no exponential is computed but for r, which
 is rounded up. How long a draw takes depends on the weights, and so on the records.
@@ -61,7 +61,7 @@ from pandas_dptree.mechanisms.rejection_sampling import ByteSource
 
 __all__ = ["SMALLEST_EXPONENT", "Entries", "choose", "permute_and_flip", "uniform_below", "weight_table"]
 
-SMALLEST_EXPONENT = Fraction(1, 50_000)
+SMALLEST_EXPONENT = Fraction(1, 20_000)
 """The table of the weights has about 66/g entries: with a smaller g it would be too long."""
 
 _BITS = 96
@@ -83,7 +83,7 @@ class Entries(NamedTuple):
     masses: Sequence[int]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def weight_table(exponent: Fraction) -> tuple[int, ...]:
     """Return the weight of each distance, for an exponent g; the last one is that of all larger distances."""
     ratio, weights = _ratio_above(exponent), [1 << _BITS]

@@ -13,19 +13,19 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.bins import Bins
-from pandas_dptree.hierarchy.domain import Domain
-from pandas_dptree.hierarchy.grid import MOST_POINTS, Grid
+from pandas_dptree.hierarchy.domain import Domain, Source
+from pandas_dptree.hierarchy.grid import MOST_POINTS, BinMiddles, Grid
 from pandas_dptree.mechanisms.additive import MECHANISMS
 from pandas_dptree.output.distribution import levels_of_quantiles
 from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.distribution_search import best_distribution_plan
 from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
-from pandas_dptree.plans.options import QUANTILES, NoisyOptions, stated_loss, with_defaults
+from pandas_dptree.plans.options import OPTIONS, QUANTILES, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.quantile_draws import Draws, fraction_of
 from pandas_dptree.plans.quantiles import QuantilePlan, hierarchy_above
 from pandas_dptree.privacy.quantity import Quantity
 
-__all__ = ["find_quantile_plan"]
+__all__ = ["find_middles_plan", "find_quantile_plan"]
 
 MOST_DRAWN, LEAST_GAP = 3, Fraction(1, 4)
 """Up to so many quantiles with gaps of at least this are drawn, unless the caller says otherwise."""
@@ -101,6 +101,37 @@ def find_quantile_plan(
         loss=loss,
         neighbors=given["neighbors"],
         privacy_unit=given["privacy_unit"],
+        max_contributions=given["max_contributions"],
+    )
+
+
+def find_middles_plan(bins: Bins, q: Any, *, source: Source, **options: Unpack[NoisyOptions]) -> QuantilePlan:
+    """Plan to draw one quantile of counts in bins from the middles of these; `source` is that of the bins."""
+    given = with_defaults(QUANTILES, options)
+    levels = levels_of_quantiles(q).tolist()
+    if len(levels) > 1:
+        raise ArgumentError(
+            "q",
+            "must be a single number to be drawn from counts in bins.",
+            hint='mechanism="laplace" or "gaussian" finds several quantiles.',
+        )
+    for name in ("strategy", "known"):
+        if given[name] != OPTIONS[name].default:
+            raise ArgumentError(
+                name, "has no meaning for quantiles that are drawn.", hint="leave it out, or `mechanism`."
+            )
+    _are_drawn(levels, "exponential", has_bins=False)
+    loss = stated_loss(given)
+    warn_of_arguments(loss, None)
+    return QuantilePlan(
+        q=tuple(levels),
+        domain=None,
+        draws=Draws.within(BinMiddles(bins), loss, 1, permutes=True),
+        trees=None,
+        source=source,
+        loss=loss,
+        neighbors=given["neighbors"],
+        privacy_unit=None,
         max_contributions=given["max_contributions"],
     )
 

@@ -15,7 +15,7 @@ import pandas as pd
 from pandas_dptree.errors import ArgumentError
 from pandas_dptree.estimation.base_measure import densities
 from pandas_dptree.estimation.monotone import consistent_cdfs
-from pandas_dptree.hierarchy.domain import Domain, Source, level_names, source_in_words, source_of
+from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.grid import BinMiddles, Grid
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.ingest.frames import Records
@@ -66,6 +66,8 @@ class QuantilePlan(Plan[pd.DataFrame]):
         are intervals or no draws, otherwise of the levels above the last.
     confidence : float or None
         The probability that the intervals of a group contain all its true quantiles at once.
+    source : {"given", "released", "categories", "observed"}
+        Where the points come from: observed if they stand in an array.
 
     Notes
     -----
@@ -86,6 +88,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
     draws: Draws | None
     trees: DistributionPlan | None
     confidence: float | None = None
+    source: Source = "given"
 
     def __post_init__(self) -> None:
         """Check that the parts fit together, and that they keep to the loss."""
@@ -200,8 +203,8 @@ class QuantilePlan(Plan[pd.DataFrame]):
 
     @property
     def domain_source(self) -> Source:
-        """Where the names of the groups come from."""
-        return source_of(self.domain)
+        """Where the groups and the points come from: of the two, the source less certain to be public."""
+        return max(source_of(self.domain), self.source, key=SOURCES.index)
 
     @property
     def level_names(self) -> tuple[Hashable, ...]:
@@ -469,6 +472,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
             draws=draws,
             trees=trees,
             confidence=data["confidence"],
+            source="given" if hierarchy is not None else serialize.choice(data["domain_source"], SOURCES),
             **common,
         )
 
