@@ -317,8 +317,10 @@ def _cut(ends: npt.NDArray[Any], n_bins: int) -> npt.NDArray[Any]:
     else:
         low, high = ends.view(np.int64).tolist()
         whole, rest = divmod(high - low, n_bins)
-        places = np.arange(n_bins + 1, dtype=np.int64)
-        edges = (low + places * whole + places * rest // n_bins).view(ends.dtype)
+        places = np.arange(n_bins + 1, dtype=np.uint64)
+        # Modulo 2**64: bounds that are 300 years apart are further apart than an int64 can hold.
+        beyond = places * np.uint64(whole) + places * np.uint64(rest) // np.uint64(n_bins)
+        edges = (beyond + np.uint64(low % 2**64)).view(ends.dtype)
     if not (edges[1:] > edges[:-1]).all():
         raise ArgumentError(
             "bins", f"are too many for these bounds: {n_bins:,}.", hint="pass fewer bins, or wider bounds."

@@ -38,10 +38,13 @@ class Grid:
 
     def __post_init__(self) -> None:
         """Check that there are at least two points, and not too many."""
-        if self.bounds.n_bins != 1 or self.unit <= 0:
+        parts, largest = self.unit.as_integer_ratio(), 2**62 if self.bounds.is_time else 10**300
+        whole = not self.bounds.is_time or parts[1] == 1
+        if self.bounds.n_bins != 1 or self.unit <= 0 or max(parts) > largest or not whole:
             raise ArgumentError(
                 "granularity",
-                f"must be positive, not {quote(self.unit)}.",
+                f"must be positive, within the range of floats, and whole nanoseconds for times, "
+                f"not {quote(self.unit)}.",
                 hint="for example granularity=0.01, or pd.Timedelta(1, 'D') for dates.",
             )
         if not 2 <= self.size <= MOST_POINTS or abs(self.low) > 2**53:
@@ -81,11 +84,12 @@ class Grid:
         if self.bounds.is_time:
             first, last = self.bounds.edges.view(np.int64).tolist()
             since = np.clip(values.view(np.int64), first, last).view(np.uint64) - np.uint64(first % 2**64)
-            nearest = (since + np.uint64(self.unit // 2)) // np.uint64(self.unit)
+            unit = int(self.unit)
+            nearest = since // np.uint64(unit) + (since % np.uint64(unit) >= np.uint64(unit - unit // 2))
             points = np.minimum(nearest.astype(np.int64), self.size - 1)
             return np.where(np.isnat(values), -1, points)
         low, high = self.low, self.low + self.size - 1
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow is clipped, and nan replaced
+        with np.errstate(all="ignore"):  # overflow is clipped, and nan replaced
             units = np.clip(np.rint(values / float(self.unit)), low, high) - low
         return np.where(np.isnan(values), -1, np.nan_to_num(units)).astype(np.int64)
 
@@ -189,7 +193,10 @@ def points_from_dict(data: Any) -> Points:
     """Restore the points that `to_dict` serialized."""
     if "middles" in data:
         return BinMiddles(Bins.from_dict(data["middles"]))
-    return Grid(Bins.from_dict(data["bounds"]), Fraction(*data["granularity"]))
+    numerator, denominator = data["granularity"]
+    if type(numerator) is not int or type(denominator) is not int:
+        raise TypeError("the granularity is no pair of whole numbers")
+    return Grid(Bins.from_dict(data["bounds"]), Fraction(numerator, denominator))
 
 
 def in_zone(values: npt.NDArray[Any], bins: Bins) -> Any:

@@ -36,6 +36,14 @@ def test_edges_are_those_of_numpy(low, high, n_bins):
         assert np.histogram_bin_edges([], bins=n_bins, range=(low, high)).tolist() == expected.tolist()
 
 
+def test_bounds_of_times_may_be_further_apart_than_an_int64_holds():
+    ends = pd.Timestamp.min.ceil("D"), pd.Timestamp.max.floor("D")
+    low, high = (each.value for each in ends)
+    for n_bins in (1, 2, 3, 1000):
+        expected = [low + i * (high - low) // n_bins for i in range(n_bins + 1)]
+        assert bins_of(ends, n_bins).edges.view(np.int64).tolist() == expected
+
+
 @given(edges=st.lists(FINITE, min_size=2, max_size=9, unique_by=lambda edge: edge + 0.0), data=st.data())
 @example(edges=[0.0, 5e-324, 1e-323, 1.7e308], data=None)
 @example(edges=[0.0, 1e-320], data=None)
