@@ -31,7 +31,7 @@ __all__ = [
     "undercount_in_words",
 ]
 
-Aggregate = Literal["count", "sum", "signed sum", "mean", "units"]
+Aggregate = Literal["count", "sum", "signed sum", "mean", "quantile", "units"]
 """What a column shows of the rows of a unit, or that it counts units; a signed sum may have negative terms.
 """
 
@@ -56,7 +56,8 @@ def statement(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> list[str
         _rows(provenance, texts),
         *_clipped(provenance, texts),
         *_known(provenance, texts),
-        _noise(provenance, texts),
+        *_drawn(provenance, texts),
+        *_noise(provenance, texts),
         *([texts["secrecy.unknown"]] if provenance.get("rng") == UNKNOWN_SOURCE else []),
         *_charge(provenance, texts),
         texts.fill("guarantee", version=isolated(provenance.get("version", texts["version.unknown"]))),
@@ -159,7 +160,8 @@ def _aggregate(quantity: Mapping[str, Any]) -> Aggregate | None:
     total: Aggregate = "units" if quantity.get("counted") == "units" else "count"
     if isinstance(bounds := quantity.get("bounds"), list):
         total = "signed sum" if any(isinstance(end, float) and end < 0 for end in bounds) else "sum"
-    return {"mean": "mean", "not shown": None}.get(str(quantity.get("shown")), total)
+    shown: dict[str, Aggregate | None] = {"mean": "mean", "quantiles": "quantile", "not shown": None}
+    return shown.get(str(quantity.get("shown")), total)
 
 
 def undercount_in_words(
@@ -169,12 +171,12 @@ def undercount_in_words(
     shown = [each for each in shown if each != "units"]
     if unit is None or not shown:
         return ""
-    verbs = {"count": "count", "sum": "sum", "signed sum": "sum", "mean": "mean"}
+    verbs = {"count": "count", "sum": "sum", "signed sum": "sum", "mean": "mean", "quantile": "quantile"}
     verb = verbs[next(iter(shown))] if len({verbs[each] for each in shown}) == 1 else "several"
     changes = {"signed sum": "differ", "sum": "larger", "count": "higher"}
     totals = [texts[f"undercount.{change}"] for kind, change in changes.items() if kind in shown]
-    means = [texts["undercount.means"]] * ("mean" in shown)
-    consequence = texts.joined([*totals[:1], *means])
+    others = [texts[f"undercount.{kind}s"] for kind in ("mean", "quantile") if kind in shown]
+    consequence = texts.joined([*totals[:1], *others])
     return texts.fill(f"undercount.{verb}", n=most, unit=isolated(unit), consequence=consequence)
 
 
@@ -223,9 +225,23 @@ def hidden_in_words(provenance: Mapping[str, Any], texts: Texts = ENGLISH) -> st
     return texts.fill(f"hidden.{neighbors if known else 'unknown'}", neighbors=isolated(neighbors))
 
 
-def _noise(provenance: Mapping[str, Any], texts: Texts) -> str:
+def _drawn(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
+    """Say how quantiles were drawn, if they were."""
+    drawn = texts.get(f"drawn.{provenance.get('mechanism')}")
+    if not drawn:
+        return []
+    return [texts.fill("drawn", mechanism=drawn, granularity=isolated(provenance.get("granularity")))]
+
+
+def _noise(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
+    """Name the noise; of quantiles that were drawn, that of the trees beside them, if there are any."""
     mechanism = str(provenance.get("mechanism", "unknown"))
-    return texts.fill("noise", noise=texts.get(f"noise.{mechanism}") or isolated(mechanism))
+    trees = texts.get(f"drawn.{mechanism}") is not None
+    if trees and "noise" not in provenance:
+        return []
+    noise = str(provenance["noise"]) if trees else mechanism
+    named = texts.get(f"noise.{noise}") or isolated(noise)
+    return [texts.fill("noise.trees" if trees else "noise", noise=named)]
 
 
 def _charge(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
@@ -261,11 +277,19 @@ def _quantities(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def _clipped(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
     bounds = {name: each.get("bounds") for name, each in _quantities(provenance).items()}
+    binned = provenance.get("shown") == "quantiles" and "granularity" not in provenance
+    key = "clipped.bins" if binned else "clipped"
+    named = {"n": provenance.get("n_bins")} if binned else {}
     return [
-        texts.fill("clipped", name=isolated(name), lower=f"{ends[0]:,.15g}", upper=f"{ends[1]:,.15g}")
+        texts.fill(key, name=isolated(name), lower=_end(ends[0]), upper=_end(ends[1]), **named)
         for name, ends in bounds.items()
-        if isinstance(ends, list) and [type(end) for end in ends] == [float, float]
+        if isinstance(ends, list) and [type(end) for end in ends] in ([float, float], [str, str])
     ]
+
+
+def _end(bound: float | str) -> str:
+    """Format a bound: a number, or a time that is text already."""
+    return isolated(bound) if isinstance(bound, str) else f"{bound:,.15g}"
 
 
 def _known(provenance: Mapping[str, Any], texts: Texts) -> list[str]:

@@ -12,7 +12,34 @@ import pandas as pd
 from pandas_dptree.hierarchy.grid import Grid, Points
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["quantile_table"]
+__all__ = ["bounds_in_json", "granularity_in_words", "quantile_table"]
+
+_UNITS = {"d": "D", "h": "h", "min": "min", "s": "s", "ms": "ms", "µs": "us", "ns": "ns"}
+"""Symbols of units of time, from the longest down, and what pandas calls them."""
+
+
+def bounds_in_json(ends: Any) -> list[float] | list[str]:
+    """Return the two bounds of a column for a provenance: numbers, or times as text."""
+    ends = pd.Index(ends)
+    if ends.dtype.kind == "f":
+        return [float(end) for end in ends]
+    if ends.dtype.kind == "m":
+        return [_duration_in_words(end) for end in ends]
+    return [str(end).removesuffix(" 00:00:00") for end in ends]
+
+
+def granularity_in_words(grid: Grid) -> str:
+    """Return the granularity as text: a number, or a duration."""
+    if grid.bounds.is_time:
+        return _duration_in_words(pd.Timedelta(int(grid.unit), unit="ns"))
+    return f"{float(grid.unit):.10g}"
+
+
+def _duration_in_words(duration: pd.Timedelta) -> str:
+    """Return a duration as a number of the longest unit of which it is a multiple."""
+    units = ((symbol, pd.Timedelta(1, name)) for symbol, name in _UNITS.items())
+    symbol, unit = next((symbol, unit) for symbol, unit in units if not duration % unit)
+    return f"{duration // unit} {symbol}"
 
 
 def quantile_table(

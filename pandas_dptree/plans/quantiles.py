@@ -29,7 +29,8 @@ from pandas_dptree.output.doubtful_tables import Doubt, drawn_at_bounds
 from pandas_dptree.output.empty_tables import Totals, usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
-from pandas_dptree.output.quantiles import quantile_table
+from pandas_dptree.output.protection import Aggregate
+from pandas_dptree.output.quantiles import bounds_in_json, granularity_in_words, quantile_table
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
@@ -269,9 +270,25 @@ class QuantilePlan(Plan[pd.DataFrame]):
         """Return `to_frame`: errors of drawn quantiles depend on the records, so nothing can be compared."""
         return self.to_frame()
 
+    @property
+    def _aggregates(self) -> list[Aggregate]:
+        return ["quantile"]
+
+    @property
+    def _bounds(self) -> Any:
+        """The least and the largest value that a quantile can have."""
+        if self.draws is not None:
+            grid = self.draws.grid
+            return grid.labels(grid.values_at([0, grid.size - 1]))
+        assert self.trees is not None
+        bins = self.trees.bins
+        return bins.values_at([0, bins.n_bins])
+
     def _provenance_details(self) -> dict[str, Any]:
         details: dict[str, Any] = {
             "column": str(self.column),
+            "shown": "quantiles",
+            "bounds": bounds_in_json(self._bounds),
             "q": list(self.q),
             "confidence": self.confidence,
         }
