@@ -37,7 +37,7 @@ PLANS = {
     "truncated Laplace": dpt.plan(PREFIXES, **LOSS, mechanism="truncated_laplace"),
     "Gaussian": dpt.plan(PREFIXES, **LOSS, mechanism="gaussian"),
     "quantiles of dates": dpt.plan_quantiles(
-        "date", [0.25, 0.5], bounds=YEAR, bins=12, mechanism="exponential", confidence=0.9, rho=0.1
+        "date", [0.25, 0.5], bounds=YEAR, bins=12, mechanism="exponential", confidence=0.9, **LOSS
     ),
     "private keys": dpt.plan(REGIONS, private_keys=["district"], privacy_unit=dpt.ROWS, **LOSS),
     "private keys alone": dpt.plan(

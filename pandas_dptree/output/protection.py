@@ -230,7 +230,9 @@ def _drawn(provenance: Mapping[str, Any], texts: Texts) -> list[str]:
     drawn = texts.get(f"drawn.{provenance.get('mechanism')}")
     if not drawn:
         return []
-    return [texts.fill("drawn", mechanism=drawn, granularity=isolated(provenance.get("granularity")))]
+    binned = "granularity" not in provenance
+    facts = {"n": provenance.get("n_bins")} if binned else {"granularity": provenance["granularity"]}
+    return [texts.fill("drawn.middles" if binned else "drawn.grid", mechanism=drawn, **facts)]
 
 
 def _noise(provenance: Mapping[str, Any], texts: Texts) -> list[str]:

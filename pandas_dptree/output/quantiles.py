@@ -12,10 +12,10 @@ import pandas as pd
 from pandas_dptree.hierarchy.grid import Grid, Points
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["bounds_in_json", "granularity_in_words", "quantile_table"]
+__all__ = ["bounds_in_json", "points_in_json", "quantile_table"]
 
-_UNITS = {"d": "D", "h": "h", "min": "min", "s": "s", "ms": "ms", "µs": "us", "ns": "ns"}
-"""Symbols of units of time, from the longest down, and what pandas calls them."""
+_UNITS = {"d": 86_400 * 10**9, "h": 3_600 * 10**9, "min": 60 * 10**9, "s": 10**9, "ms": 10**6, "µs": 10**3}
+"""Units of time in nanoseconds, from the longest down."""
 
 
 def bounds_in_json(ends: Any) -> list[float] | list[str]:
@@ -24,22 +24,24 @@ def bounds_in_json(ends: Any) -> list[float] | list[str]:
     if ends.dtype.kind == "f":
         return [float(end) for end in ends]
     if ends.dtype.kind == "m":
-        return [_duration_in_words(end) for end in ends]
+        return [_duration_in_words(int(pd.Timedelta(end).as_unit("ns").value)) for end in ends]
     return [str(end).removesuffix(" 00:00:00") for end in ends]
 
 
-def granularity_in_words(grid: Grid) -> str:
-    """Return the granularity as text: a number, or a duration."""
-    if grid.bounds.is_time:
-        return _duration_in_words(pd.Timedelta(int(grid.unit), unit="ns"))
-    return f"{float(grid.unit):.10g}"
+def points_in_json(points: Points) -> dict[str, Any]:
+    """Describe the points of draws for a provenance: their granularity, or the number of bins."""
+    if not isinstance(points, Grid):
+        return {"n_bins": points.size}
+    if points.bounds.is_time:
+        return {"granularity": _duration_in_words(int(points.unit))}
+    return {"granularity": f"{float(points.unit):.10g}"}
 
 
-def _duration_in_words(duration: pd.Timedelta) -> str:
+def _duration_in_words(nanoseconds: int) -> str:
     """Return a duration as a number of the longest unit of which it is a multiple."""
-    units = ((symbol, pd.Timedelta(1, name)) for symbol, name in _UNITS.items())
-    symbol, unit = next((symbol, unit) for symbol, unit in units if not duration % unit)
-    return f"{duration // unit} {symbol}"
+    fitting = ((symbol, unit) for symbol, unit in _UNITS.items() if nanoseconds % unit == 0)
+    symbol, unit = next(fitting, ("ns", 1))
+    return f"{nanoseconds // unit} {symbol}"
 
 
 def quantile_table(

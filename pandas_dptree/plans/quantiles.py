@@ -30,7 +30,7 @@ from pandas_dptree.output.empty_tables import Totals, usual_causes
 from pandas_dptree.output.frames import release_frame
 from pandas_dptree.output.progress import Done
 from pandas_dptree.output.protection import Aggregate
-from pandas_dptree.output.quantiles import bounds_in_json, granularity_in_words, quantile_table
+from pandas_dptree.output.quantiles import bounds_in_json, points_in_json, quantile_table
 from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
@@ -276,13 +276,14 @@ class QuantilePlan(Plan[pd.DataFrame]):
 
     @property
     def _bounds(self) -> Any:
-        """The least and the largest value that a quantile can have."""
-        if self.draws is not None:
-            grid = self.draws.grid
-            return grid.labels(grid.values_at([0, grid.size - 1]))
-        assert self.trees is not None
-        bins = self.trees.bins
-        return bins.values_at([0, bins.n_bins])
+        """The least and the largest value to which values are clipped."""
+        if self.draws is None:
+            assert self.trees is not None
+            return self.trees.bins.values_at([0, self.trees.bins.n_bins])
+        points = self.draws.grid
+        if isinstance(points, Grid):
+            return points.labels(points.values_at([0, points.size - 1]))
+        return points.bins.values_at([0, points.size])
 
     def _provenance_details(self) -> dict[str, Any]:
         details: dict[str, Any] = {
@@ -293,7 +294,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
             "confidence": self.confidence,
         }
         if self.draws is not None:
-            details["grid"] = self.draws.grid.in_words
+            details |= points_in_json(self.draws.grid)
         if self.trees is not None:
             details |= {"n_bins": self.trees.bins.n_bins, "strategy": self.trees.strategy.description}
             details["noise"] = self.trees.mechanism_name

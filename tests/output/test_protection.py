@@ -1,7 +1,17 @@
 """The protection of released tables in words."""
 
+import datetime
+import json
+
+import pandas as pd
+
 import pandas_dptree as dpt
-from pandas_dptree.output.protection import statement
+from pandas_dptree.hierarchy.bins import Bins
+from pandas_dptree.hierarchy.grid import BinMiddles
+from pandas_dptree.output.protection import statement, undercount
+from pandas_dptree.plans.quantile_draws import Draws
+from pandas_dptree.plans.quantiles import QuantilePlan
+from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_output import text_of
 from tests.helpers_random import rng
@@ -125,3 +135,54 @@ def test_protection_of_other_tables(visits, clinics, addresses):
         mechanism=dpt.Multiplicative(alpha=0.25, failure_probability=0.1),
     )
     assert "it holds with a probability of 0.9." in factor.dp.to_html()
+
+
+COSTS = {"bounds": (0, 500), "granularity": 0.5}
+GROUPS = {"by": ["region"], "domain": "observed", "mechanism": "exponential"}
+BAND = {"bins": 4, "confidence": 0.9, "mechanism": "exponential"}
+DAYS = {"bounds": (datetime.date(2024, 1, 1), datetime.date(2025, 1, 1))}
+HOURS = {"bounds": (pd.Timedelta(0), pd.Timedelta(90, "D")), "granularity": pd.Timedelta(6, "h")}
+ZONED = {"bounds": pd.to_datetime(["2023-03-01", "2025-06-01"]).tz_localize("Europe/Berlin")}
+DRAWN = "Drawn at random, by {}, from a public grid in steps of {}: values are the more likely, the fewer"
+OTHERS = "Noise of the counts in bins, from which all other numbers are read: discrete {}."
+
+
+@each(
+    "options, words, absent",
+    [
+        ({**COSTS, "epsilon": 1.0}, [DRAWN.format("permute-and-flip", "0.5"), "between 0 and 500, and"],
+         "oise:"),
+        ({**COSTS, "rho": 0.1}, [DRAWN.format("the exponential mechanism", "0.5")], "oise:"),
+        ({**COSTS, "epsilon": 1.0, "bins": 4, **GROUPS}, [OTHERS.format("Laplace")], "flip"),
+        ({**COSTS, **BAND, "rho": 0.1}, [OTHERS.format("Gaussian"), "Drawn at random"], "flip"),
+        ({**DAYS, "column": "date", "epsilon": 1.0}, ["steps of 1 d:", "2024-01-01 and 2025-01-01"], "0:"),
+        ({**ZONED, "column": "zoned", "epsilon": 1.0}, ["steps of 1 min:", "2023-03-01 00:00:00+01:00 and"],
+         "oise:"),
+        ({**HOURS, "column": "wait", "epsilon": 1.0}, ["steps of 6 h:", "between 0 d and 90 d,"], "oise:"),
+        ({"bounds": (0, 500), "bins": 20, "epsilon": 1.0}, ["counted in 20 bins", "Noise: discrete Laplace."],
+         "rounded"),
+        ({**HOURS, "column": "wait", "epsilon": 1.0, "privacy_unit": "person", "max_contributions": 2},
+         ["At most 2 records of each were", "2 rows of each person: quantiles of all rows can differ"],
+         "oise:"),
+    ],
+)  # fmt: skip
+def test_protection_of_quantiles(visits, options, words, absent):
+    records = visits.head(200)
+    records = records.assign(
+        zoned=records["date"].dt.tz_localize("Europe/Berlin"), wait=pd.to_timedelta(records["age"], unit="D")
+    )
+    given = {"column": "cost", "q": 0.5} | options
+    provenance = records.dp.plan_quantiles(**given).provenance()
+    said = " ".join([*statement(provenance), undercount(provenance)])
+    assert all(each in said for each in words) and absent not in said
+    assert json.loads(json.dumps(provenance)) == provenance
+
+
+def test_protection_of_quantiles_of_counts_in_bins():
+    bins, loss = Bins.of("age", bounds=(0, 80), bins=4), PrivacyLoss(epsilon=1.0)
+    draws = Draws.within(BinMiddles(bins), loss, 1, permutes=True)
+    common = {"neighbors": "add_remove", "privacy_unit": None, "max_contributions": 1}
+    plan = QuantilePlan(q=(0.5,), domain=None, draws=draws, trees=None, loss=loss, **common)
+    said = " ".join(statement(plan.provenance()))
+    assert "Drawn at random, by permute-and-flip, from the middles of 4 bins: values are" in said
+    assert "Values of “age” were clipped to between 0 and 80, and counted in 4 bins." in said

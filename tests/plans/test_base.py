@@ -51,8 +51,12 @@ def test_with_a_unit_it_says_that_rows_may_be_missing(plan):
         assert ("Counts at most 3 rows of each person: " in plan.headline) == (plan.kind == "joint")
         return
     if "plans" not in vars(plan):
-        people = dataclasses.replace(plan, privacy_unit="person")
+        trees = vars(plan).get("trees")
+        own = {} if trees is None else {"trees": dataclasses.replace(trees, privacy_unit="person")}
+        people = dataclasses.replace(plan, privacy_unit="person", **own)
         words = "Counts at most 1 row of each person: real totals can be higher"
+        if plan.kind == "quantiles":
+            words = "Uses at most 1 row of each person: quantiles of all rows can differ"
         assert people.headline == f"{plan.headline.replace('each row', 'each person')}. {words}"
     assert "real totals" not in plan.headline
 

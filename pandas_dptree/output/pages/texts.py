@@ -328,11 +328,14 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "source.observed": "They are the keys in the records, which the publisher declared public.",
     "source.unknown": "The publisher declared the list of them public.",
     "clipped": "Values of “{name}” were clipped to between {lower} and {upper}, and rounded.",
-    "clipped.bins": "Values of “{name}” were clipped to between {lower} and {upper}, and counted in {n} bins.",
+    "clipped.bins": "Values of “{name}” were clipped to between {lower} and {upper}, and counted in {n} "
+    "bins.",
     "known": "Public beforehand, and shown without noise: {levels}.",
     "known.column": "Public beforehand, and shown without noise, of “{name}”: {levels}.",
     "known.level": "{n} of the level {level}",
-    "drawn": "Drawn at random, {mechanism}, from a public grid in steps of {granularity}: values are the more "
+    "drawn.grid": "Drawn at random, {mechanism}, from a public grid in steps of {granularity}: values are "
+    "the more likely, the fewer records lie between them and the quantile.",
+    "drawn.middles": "Drawn at random, {mechanism}, from the middles of {n} bins: values are the more "
     "likely, the fewer records lie between them and the quantile.",
     "drawn.exponential": "by the exponential mechanism",
     "drawn.permute_and_flip": "by permute-and-flip",
