@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from pandas_dptree.hierarchy.grid import Points, points_from_dict
@@ -15,7 +16,7 @@ from pandas_dptree.privacy.conversions import zcdp_rho
 from pandas_dptree.privacy.level_losses import LevelLoss, rho_of_epsilon
 from pandas_dptree.privacy.loss import PrivacyLoss, float_below
 
-__all__ = ["Draws", "fraction_of", "steps_of"]
+__all__ = ["Draws", "drawable", "fraction_of", "steps_of"]
 
 LARGEST_DENOMINATOR = 1000
 """Of the quantiles that are drawn: a larger one would need a longer table of weights."""
@@ -115,6 +116,14 @@ def _depth_epsilon(rho: Fraction, depths: int) -> float:
 def fraction_of(q: float) -> Fraction:
     """Return the fraction with a small denominator that a quantile means: 1/3 for the nearest float."""
     return Fraction(q).limit_denominator(LARGEST_DENOMINATOR)
+
+
+def drawable(quantiles: Sequence[float]) -> list[Fraction] | None:
+    """Return the fractions that quantiles mean, if they can be drawn: they increase, between 0 and 1."""
+    fractions = list(map(fraction_of, quantiles))
+    exact = all(abs(float(each) - q) < 1e-9 for each, q in zip(fractions, quantiles, strict=True))
+    increasing = all(before < after for before, after in pairwise([Fraction(0), *fractions, Fraction(1)]))
+    return fractions if fractions and exact and increasing else None
 
 
 def steps_of(quantiles: Sequence[Fraction], below: Fraction, above: Fraction) -> list[Fraction]:

@@ -21,7 +21,7 @@ from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.distribution_search import best_distribution_plan
 from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
 from pandas_dptree.plans.options import OPTIONS, QUANTILES, NoisyOptions, stated_loss, with_defaults
-from pandas_dptree.plans.quantile_draws import Draws, fraction_of
+from pandas_dptree.plans.quantile_draws import Draws, drawable
 from pandas_dptree.plans.quantiles import QuantilePlan, hierarchy_above
 from pandas_dptree.privacy.quantity import Quantity
 
@@ -147,10 +147,8 @@ def _are_drawn(levels: Sequence[float], mechanism: object, *, has_bins: bool) ->
         )
     if mechanism not in ("auto", "exponential"):
         return False
-    fractions = list(map(fraction_of, levels))
-    exact = all(abs(float(each) - level) < 1e-9 for each, level in zip(fractions, levels, strict=True))
-    possible = exact and 0 < fractions[0] and fractions[-1] < 1 and len(set(fractions)) == len(fractions)
-    if mechanism == "exponential" and not possible:
+    fractions = drawable(levels)
+    if mechanism == "exponential" and fractions is None:
         raise ArgumentError(
             "q",
             "must be different fractions above 0 and below 1, with denominators up to 1000, to be drawn.",
@@ -158,8 +156,10 @@ def _are_drawn(levels: Sequence[float], mechanism: object, *, has_bins: bool) ->
         )
     if mechanism == "exponential":
         return True
+    if fractions is None or has_bins:
+        return False
     gaps = [after - before for before, after in pairwise([Fraction(0), *fractions, Fraction(1)])]
-    return possible and not has_bins and len(levels) <= MOST_DRAWN and min(gaps) >= LEAST_GAP
+    return len(levels) <= MOST_DRAWN and min(gaps) >= LEAST_GAP
 
 
 def _grid(column: Hashable, bounds: Any, granularity: Any) -> Grid:

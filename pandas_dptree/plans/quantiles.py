@@ -35,7 +35,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.quantile_draws import Draws, fraction_of, steps_of
+from pandas_dptree.plans.quantile_draws import Draws, drawable, fraction_of, steps_of
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import check_rows_of_records
@@ -93,8 +93,10 @@ class QuantilePlan(Plan[pd.DataFrame]):
 
     def __post_init__(self) -> None:
         """Check that the parts fit together, and that they keep to the loss."""
-        super().__post_init__()
-        if (self.draws is None and self.trees is None) or not self._parts_fit:
+        has_parts = self.draws is not None or self.trees is not None
+        if has_parts:
+            super().__post_init__()
+        if not has_parts or not self._parts_fit:
             raise ArgumentError(
                 "trees",
                 "and `draws` must fit the groups and the intervals.",
@@ -139,11 +141,11 @@ class QuantilePlan(Plan[pd.DataFrame]):
         if isinstance(draws.grid, BinMiddles):
             if trees is not None or len(self.q) > 1:
                 return False
-        elif trees is not None and not trees.bins.same_as(draws.grid.bins(trees.bins.n_bins)):
-            return False
-        fractions = [fraction_of(each) for each in self.q]
-        fits = fractions == sorted(set(fractions)) and 0 < fractions[0] and fractions[-1] < 1
-        return fits and not (draws.permutes and self._depth)
+        elif trees is not None:
+            bins = draws.grid.bins(trees.bins.n_bins)
+            if bins.column != trees.bins.column or not trees.bins.same_as(bins):
+                return False
+        return drawable(self.q) is not None and not (draws.permutes and self._depth)
 
     @property
     def _keeps_to_loss(self) -> bool:
