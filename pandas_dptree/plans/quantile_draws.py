@@ -9,14 +9,15 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from pandas_dptree.hierarchy.grid import Points, points_from_dict
-from pandas_dptree.mechanisms.quantiles import n_depths
+from pandas_dptree.hierarchy.grid import BinMiddles, Points, points_from_dict
+from pandas_dptree.mechanisms.quantiles import Drawing, n_depths
 from pandas_dptree.plans import serialize
 from pandas_dptree.privacy.conversions import zcdp_rho
 from pandas_dptree.privacy.level_losses import LevelLoss, rho_of_epsilon
 from pandas_dptree.privacy.loss import PrivacyLoss, float_below
+from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["Draws", "drawable", "fraction_of", "steps_of"]
+__all__ = ["Draws", "drawable", "fraction_of", "smallest_exponent", "steps_of"]
 
 LARGEST_DENOMINATOR = 1000
 """Of the quantiles that are drawn: a larger one would need a longer table of weights."""
@@ -62,6 +63,16 @@ class Draws:
         if exact.epsilon is not None and depths * spent <= exact.epsilon:
             return True
         return not self.permutes and depths * spent**2 <= 8 * _rho(self.loss)
+
+    def drawing(self, neighbors: Neighbors, max_contributions: int, *, several: bool) -> Drawing:
+        """Return what the draws of one depth are like, of one quantile of all records or of `several`."""
+        return Drawing(
+            epsilon=Fraction(self.epsilon),
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            several=several or isinstance(self.grid, BinMiddles),
+            permutes=self.permutes,
+        )
 
     @property
     def level_loss(self) -> LevelLoss:
@@ -124,6 +135,12 @@ def drawable(quantiles: Sequence[float]) -> list[Fraction] | None:
     exact = all(abs(float(each) - q) < 1e-9 for each, q in zip(fractions, quantiles, strict=True))
     increasing = all(before < after for before, after in pairwise([Fraction(0), *fractions, Fraction(1)]))
     return fractions if fractions and exact and increasing else None
+
+
+def smallest_exponent(drawing: Drawing, q: Sequence[float]) -> Fraction:
+    """Return the smallest exponent of the draws of quantiles."""
+    fractions = list(map(fraction_of, q))
+    return min(map(drawing.exponent, steps_of(fractions, Fraction(0), Fraction(1))))
 
 
 def steps_of(quantiles: Sequence[Fraction], below: Fraction, above: Fraction) -> list[Fraction]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Unpack
@@ -16,14 +16,16 @@ from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain, Source
 from pandas_dptree.hierarchy.grid import MOST_POINTS, BinMiddles, Grid
 from pandas_dptree.mechanisms.additive import MECHANISMS
+from pandas_dptree.mechanisms.exponential import SMALLEST_EXPONENT
 from pandas_dptree.output.distribution import levels_of_quantiles
 from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.distribution_search import best_distribution_plan
 from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
-from pandas_dptree.plans.options import OPTIONS, QUANTILES, NoisyOptions, stated_loss, with_defaults
-from pandas_dptree.plans.quantile_draws import Draws, drawable
+from pandas_dptree.plans.options import QUANTILES, NoisyOptions, stated_loss, with_defaults
+from pandas_dptree.plans.quantile_draws import Draws, drawable, smallest_exponent
 from pandas_dptree.plans.quantiles import QuantilePlan, hierarchy_above
 from pandas_dptree.privacy.quantity import Quantity
+from pandas_dptree.privacy.unit import protected
 
 __all__ = ["find_middles_plan", "find_quantile_plan"]
 
@@ -63,26 +65,27 @@ def find_quantile_plan(
     check_columns(column, domain)
     loss, totals = stated_loss(given), known_totals(domain, given["known"])
     warn_of_arguments(loss, domain, int(totals[0][0]) if totals[0][0] >= 0 else None)
+    keys = () if domain is None else domain.by
+    unit, most = protected(given["privacy_unit"], given["max_contributions"], taken=(column, *keys))
+    depth = 0 if domain is None else domain.tree.depth
+    n_trees = depth if confidence is None else depth + 1
     trees, draws = None, None
     has_bins = bins is not None or given["strategy"] != "auto"
     if _are_drawn(levels, mechanism, has_bins=has_bins):
-        depth = 0 if domain is None else domain.tree.depth
-        n_trees = depth if confidence is None else depth + 1
-        if has_bins and not n_trees:
-            raise ArgumentError(
-                "bins" if bins is not None else "strategy",
-                "has no meaning for quantiles that are drawn, without groups or `confidence`.",
-                hint='leave it out, or pass mechanism="laplace" for a tree over bins.',
-            )
         grid = _grid(column, bounds, granularity)
         _check_size(grid, domain)
         of_trees, of_draws = loss.divide([n_trees, 1]) if n_trees else (loss, loss)
         draws = Draws.within(grid, of_draws, len(levels), permutes=depth == 0)
-        if n_trees:
-            given["mechanism"] = "auto"
-            n_bins = _N_BINS if bins is None else Bins.of(column, bounds=bounds, bins=bins).n_bins
-            above = hierarchy_above(domain, n_trees)
-            trees = best_distribution_plan(grid.bins(n_bins), above, of_trees, totals[:n_trees], given)
+        drawing = draws.drawing(given["neighbors"], most, several=len(levels) > 1 or depth > 0)
+        if mechanism == "auto" and smallest_exponent(drawing, levels) < SMALLEST_EXPONENT:
+            draws, granularity = None, None
+    if draws is not None and n_trees:
+        n_bins = _N_BINS if bins is None else Bins.of(column, bounds=bounds, bins=bins).n_bins
+        above = hierarchy_above(domain, n_trees)
+        given["mechanism"] = "auto"
+        trees = best_distribution_plan(grid.bins(n_bins), above, of_trees, totals[:n_trees], given)
+    elif draws is not None:
+        _refuse_options_of_trees(bins, given)
     else:
         if granularity is not None:
             raise ArgumentError(
@@ -100,9 +103,25 @@ def find_quantile_plan(
         confidence=confidence,
         loss=loss,
         neighbors=given["neighbors"],
-        privacy_unit=given["privacy_unit"],
-        max_contributions=given["max_contributions"],
+        privacy_unit=unit,
+        max_contributions=most,
     )
+
+
+def _refuse_options_of_trees(bins: Any, given: Mapping[str, Any]) -> None:
+    """Refuse what only trees need; there are none."""
+    set_to = {
+        "bins": bins is not None,
+        "strategy": given["strategy"] != "auto",
+        "known": given["known"] is not None,
+    }
+    for name, is_set in set_to.items():
+        if is_set:
+            raise ArgumentError(
+                name,
+                "has no meaning for quantiles that are drawn, without groups or `confidence`.",
+                hint='leave it out, or pass mechanism="laplace" for a tree over bins.',
+            )
 
 
 def find_middles_plan(bins: Bins, q: Any, *, source: Source, **options: Unpack[NoisyOptions]) -> QuantilePlan:
@@ -115,11 +134,7 @@ def find_middles_plan(bins: Bins, q: Any, *, source: Source, **options: Unpack[N
             "must be a single number to be drawn from counts in bins.",
             hint='mechanism="laplace" or "gaussian" finds several quantiles.',
         )
-    for name in ("strategy", "known"):
-        if given[name] != OPTIONS[name].default:
-            raise ArgumentError(
-                name, "has no meaning for quantiles that are drawn.", hint="leave it out, or `mechanism`."
-            )
+    _refuse_options_of_trees(None, given)
     _are_drawn(levels, "exponential", has_bins=False)
     loss = stated_loss(given)
     warn_of_arguments(loss, None)

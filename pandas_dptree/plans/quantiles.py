@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
@@ -35,7 +34,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.quantile_draws import Draws, drawable, fraction_of, steps_of
+from pandas_dptree.plans.quantile_draws import Draws, drawable, fraction_of, smallest_exponent
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import check_rows_of_records
@@ -110,11 +109,12 @@ class QuantilePlan(Plan[pd.DataFrame]):
             )
         if self.draws is None:
             return
-        if any(self.drawing.exponent(each) < SMALLEST_EXPONENT for each in self._steps):
+        if smallest_exponent(self.drawing, self.q) < SMALLEST_EXPONENT:
             raise ArgumentError(
                 "q",
-                "has fractions with denominators too large for so small a privacy loss.",
-                hint="choose quantiles such as 0.25 or 0.5, a larger loss or fewer rows per unit.",
+                "cannot be drawn with so small a privacy loss and so many rows of a unit.",
+                hint="allow a larger loss or fewer rows per unit, choose quantiles with small denominators, "
+                'or pass mechanism="laplace".',
             )
 
     @property
@@ -164,18 +164,8 @@ class QuantilePlan(Plan[pd.DataFrame]):
     def drawing(self) -> Drawing:
         """What the draws of one depth are like."""
         assert self.draws is not None
-        return Drawing(
-            epsilon=Fraction(self.draws.epsilon),
-            neighbors=self.neighbors,
-            max_contributions=self.max_contributions,
-            several=len(self.q) > 1 or self.domain is not None or isinstance(self.draws.grid, BinMiddles),
-            permutes=self.draws.permutes,
-        )
-
-    @property
-    def _steps(self) -> list[Fraction]:
-        """The fractions of parts that are drawn."""
-        return steps_of([fraction_of(each) for each in self.q], Fraction(0), Fraction(1))
+        several = len(self.q) > 1 or self.domain is not None
+        return self.draws.drawing(self.neighbors, self.max_contributions, several=several)
 
     # Description
 
