@@ -146,7 +146,7 @@ def test_trees_and_draws_spend_no_more_than_the_plan_states(name):
 def test_the_exponent_of_each_draw_is_that_of_the_proof(name):
     plan = PLANS[name]
     several = plan.domain is not None or len(plan.q) > 1
-    for step in plan._steps:
+    for step in steps_of(list(map(fraction_of, plan.q)), F(0), F(1)):
         moves = row_moves(step, plan.neighbors, several=several)
         expected = F(plan.draws.epsilon) / (2 * plan.max_contributions * moves)
         assert plan.drawing.exponent(step) == expected
