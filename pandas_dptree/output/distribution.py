@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike
@@ -15,10 +15,12 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, quote, warn
 from pandas_dptree.estimation.monotone import consistent_cdfs
+from pandas_dptree.estimation.quantiles import possible_bins, quantile_bins, quantile_positions
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.hierarchy.values import canonical_codes, located
 from pandas_dptree.output.doubtful_tables import (
+    NEARLY_ALL,
     WIDEST_END,
     Doubt,
     Level,
@@ -42,6 +44,12 @@ COMPANIONS = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
 HIGHEST_CONFIDENCE = 0.999
 """A higher one would need too many draws of the noise."""
 
+_USUAL = 0.95
+"""The confidence of intervals that are not shown, but may be doubtful."""
+
+_BLOCK = 2**21
+"""How many estimates are compared with the half widths at a time."""
+
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -56,6 +64,11 @@ class Errors(Protocol):
 
     def half_widths(self, confidence: float, *, known_total: bool) -> FloatArray:
         """Compute the half widths of a simultaneous band for the errors, shape (n_bins,)."""
+
+    def quantile_half_widths(
+        self, shares: tuple[float, ...], confidence: float, *, known_total: bool
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Compute half widths for the intervals of quantiles, two of shape (n_bins,) for each of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -208,7 +221,7 @@ class Distribution:
             The levels, from 0 to 1; 0.5 for the median.
         confidence : float, default 0.95
             The probability that ``lower`` and ``upper`` contain all true quantiles of a group, of
-            the values that were counted, simultaneously.
+            the values that were counted, simultaneously. None leaves them out.
 
         Returns
         -------
@@ -230,22 +243,62 @@ class Distribution:
 
     def _quantiles_with_doubts(self, q: Any, confidence: float | None) -> tuple[pd.DataFrame, list[Doubt]]:
         """Tabulate quantiles, and say what is doubtful about them."""
-        share = levels_of_quantiles(q)
-        lower, upper = self._band(confidence or 0.95)
-        least, most = lower[:, -1:], upper[:, -1:]
-        first = _first_bins_with(upper, np.maximum(share * least, 1))
-        last = _first_bins_with(lower, np.maximum(share * most, 1))
-        places = {
-            "value": _quantiles(self.cumulative, share),
-            "lower": first * (most > 0),  # the start of the first bin, too, if there can be no values at all
-            "upper": np.minimum(last + 1, self.bins.n_bins),
-        }
+        shares = levels_of_quantiles(q)
+        lower, upper = self.quantile_intervals(q, _USUAL if confidence is None else confidence)
+        edges = self.bins.edges
+        wide = edges[upper] - edges[lower] >= NEARLY_ALL * (edges[-1] - edges[0])
+        places: dict[str, npt.NDArray[Any]] = {"value": quantile_positions(self.cumulative, shares)}
+        if confidence is not None:
+            bins = quantile_bins(self.cumulative, shares)  # one beyond the last where there are no values
+            places["lower"] = np.minimum(lower, bins)
+            places["upper"] = np.maximum(upper, np.minimum(bins + 1, self.bins.n_bins))
         columns = {name: self.bins.values_at(each.reshape(-1)) for name, each in places.items()}
-        if confidence is None:
-            del columns["lower"], columns["upper"]
-        table = self._table(columns, pd.Index(share, name="q"))
+        table = self._table(columns, pd.Index(shares, name="q"))
         table.attrs["dp"]["confidence"] = confidence
-        return table, self._doubts(share, (first == 0) & (last + 1 >= self.bins.n_bins))
+        return table, self._doubts(shares, wide)
+
+    def quantile_intervals(self, q: Any, confidence: float) -> tuple[IntArray, IntArray]:
+        """Find intervals of bins that contain all true quantiles of a group at once.
+
+        Other than those of `quantiles`, they need not contain the estimate.
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            The levels, from 0 to 1.
+        confidence : float
+            The probability that the intervals contain all true quantiles of a group, of the values that
+            were counted, simultaneously. At most 0.999.
+
+        Returns
+        -------
+        lower, upper : numpy.ndarray of int64, shape (n_groups, n_levels)
+            Numbers of the edges of bins, from 0 to the number of bins: `Bins.values_at` has the values. For
+            a group without values they are the first and the last.
+
+        Raises
+        ------
+        ArgumentError
+            As for `quantiles`.
+        """
+        shares, confidence = levels_of_quantiles(q), _checked(confidence)
+        lower = np.zeros((len(self.totals), len(shares)), dtype=np.int64)
+        upper = np.full(lower.shape, self.bins.n_bins)
+        for known in (False, True):
+            groups = np.flatnonzero(((self.totals >= 0) == known) & (self.cumulative[:, -1] > 0))
+            if not len(groups):
+                continue
+            widths = self.strategy.quantile_half_widths(tuple(shares.tolist()), confidence, known_total=known)
+            for place, (share, half) in enumerate(zip(shares.tolist(), widths, strict=True)):
+                for block in np.array_split(groups, -(-len(groups) * self.bins.n_bins // _BLOCK)):
+                    own = self.estimates[block]
+                    totals = self.totals[block].astype(np.float64) if known else own[:, -1]
+                    first, last = possible_bins(own, totals, share, half)
+                    lower[block, place], upper[block, place] = first, last + 1
+        order = np.argsort(shares, kind="stable")  # as quantiles are in order, so are the ends
+        lower[:, order] = np.maximum.accumulate(lower[:, order], axis=1)
+        upper[:, order] = np.minimum.accumulate(upper[:, order[::-1]], axis=1)[:, ::-1]
+        return lower, np.maximum(upper, lower + 1)
 
     @property
     def _all_records(self) -> slice:
@@ -262,7 +315,7 @@ class Distribution:
         return {"count": (self.cumulative[self._all_records, -1][unknown], FEWEST * np.sqrt(variance))}
 
     def _doubts(self, share: FloatArray, wide: npt.NDArray[np.bool_]) -> list[Doubt]:
-        """Say where quantiles are at the bounds, or have intervals from bound to bound (`wide`)."""
+        """Say where quantiles are at the bounds, or have intervals nearly from bound to bound (`wide`)."""
         shown, noise = self._totals["count"]
         inner = (share > 0) & (share < 1)
         if not inner.any() or np.sum(shown) <= may_be_noise(shown, noise):
@@ -389,14 +442,7 @@ class Distribution:
         It is extended to contain `cumulative`, which may leave the band of the estimates if these are not
         monotone.
         """
-        number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
-        if not number or not 0 < confidence <= HIGHEST_CONFIDENCE:
-            raise ArgumentError(
-                "confidence",
-                f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {quote(confidence)}.",
-                hint="for example 0.95.",
-            )
-        half = self._by_group(partial(self.strategy.half_widths, float(confidence)))
+        half = self._by_group(partial(self.strategy.half_widths, _checked(confidence)))
         lower = np.ceil(np.maximum.accumulate(self.estimates - half, axis=1) - 1e-6)
         upper = np.floor(np.minimum.accumulate((self.estimates + half)[:, ::-1], axis=1)[:, ::-1] + 1e-6)
         most = np.where(self.totals < 0, np.iinfo(np.int64).max // 2, self.totals)[:, None]
@@ -448,28 +494,18 @@ def levels_of_quantiles(q: Any) -> FloatArray:
     return parts.astype(np.float64)
 
 
+def _checked(confidence: Any) -> float:
+    """Check a confidence."""
+    number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
+    if not number or not 0 < confidence <= HIGHEST_CONFIDENCE:
+        raise ArgumentError(
+            "confidence",
+            f"must be a number above 0 and at most {HIGHEST_CONFIDENCE}, not {quote(confidence)}.",
+            hint="for example 0.95.",
+        )
+    return float(confidence)
+
+
 def _is_fraction(value: Any) -> bool:
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
     return number and bool(0 <= value <= 1)
-
-
-def _quantiles(counts: IntArray, share: FloatArray) -> FloatArray:
-    """Find where each share of the values of each group ends, in bins; nan for groups without values."""
-    totals = counts[:, -1:]
-    wanted = share * totals
-    place = _first_bins_with(counts, np.maximum(wanted, 1))
-    ends = np.insert(counts, 0, 0, axis=1)
-    before = np.take_along_axis(ends, place, axis=1)
-    within = np.take_along_axis(ends, np.minimum(place + 1, counts.shape[1]), axis=1) - before
-    part = np.divide(wanted - before, within, out=np.zeros(place.shape), where=within > 0)
-    return np.where(totals > 0, place + np.clip(part, 0.0, 1.0), np.nan)
-
-
-def _first_bins_with(counts: IntArray, wanted: FloatArray) -> IntArray:
-    """Find the first bin of each group with a cumulative count of at least `wanted`; beyond the last if none.
-
-    `counts` has the shape (n_groups, n_bins); `wanted` and the result have (n_groups, n_shares).
-    """
-    # shares of a total are exact to 2**-52: a smaller excess is due to rounding
-    least = np.ceil(wanted * (1 - 2.0**-50)).astype(np.int64)
-    return np.stack([np.count_nonzero(counts < each[:, None], axis=1) for each in least.T], axis=1)

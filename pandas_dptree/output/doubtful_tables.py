@@ -35,8 +35,8 @@ from pandas_dptree.hierarchy.stated_counts import NameOf
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = [
-    "WIDEST_END", "Doubt", "Level", "contradictions", "drawn_at_bounds", "empty_values", "mostly_noise",
-    "noise_reach", "quantiles_at_bounds", "wide_intervals",
+    "NEARLY_ALL", "WIDEST_END", "Doubt", "Level", "contradictions", "drawn_at_bounds", "empty_values",
+    "mostly_noise", "noise_reach", "quantiles_at_bounds", "wide_intervals",
 ]  # fmt: skip
 
 FloatArray = npt.NDArray[np.float64]
@@ -55,6 +55,9 @@ WIDEST_END = 0.05
 
 _FINE = 100
 """So many points of a grid are hardly ever drawn at a bound by chance."""
+
+NEARLY_ALL = 0.9
+"""An interval of at least this part of the range says nothing."""
 
 _SPIKE = 3
 """How many times as many values a bin at a bound must have as that beside it."""
@@ -272,7 +275,7 @@ def drawn_at_bounds(column: Hashable, levels: FloatArray, drawn: IntArray, n_poi
 def wide_intervals(
     column: Hashable, wide: npt.NDArray[np.bool_], of_level: npt.NDArray[np.intp]
 ) -> list[Doubt]:
-    """Find quantiles whose intervals reach from bound to bound, in most groups of each level below the first.
+    """Find quantiles whose intervals are nearly the range, in most groups of each level below the first.
 
     `of_level` has the number of each group's level. If there is only one level, that is meant.
     """
@@ -283,8 +286,8 @@ def wide_intervals(
     where = " in most groups of every level" if len(wide) > 1 else ""
     return [
         Doubt(
-            f"The released table is mostly noise: the intervals of quantiles of {quote(column)} are as wide "
-            f"as its bounds{where}.",
+            f"The released table is mostly noise: the intervals of quantiles of {quote(column)} are nearly "
+            f"as wide as its bounds{where}.",
             "choose fewer or larger groups, a smaller max_contributions or a larger privacy loss.",
         )
     ]

@@ -1,5 +1,6 @@
 """Tables of a distribution: whole, consistent, with intervals that hold the truth."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 
 import pandas_dptree as dpt
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.quantiles import quantile_bins
 from pandas_dptree.mechanisms.sampling import byte_source
 from tests.helpers_cases import each
 from tests.helpers_distribution import DOMAIN, GOOD, PLACES, plan, small
@@ -109,6 +111,98 @@ def test_intervals_of_a_factorization_hold_the_truth():
     for confidence in (0.9, 0.95):
         held = (errors <= each.half_widths(confidence, known_total=False)).all(axis=1).mean()
         assert confidence - 0.015 <= held <= confidence + 0.05
+
+
+N_BINS = 64
+MANY = {
+    "even": (np.arange(2000) + 0.5) / 2000,
+    "gamma": rng(1).gamma(2, 0.1, 2000),
+    "ties": np.repeat([0.1, 0.3, 0.300001, 0.9], [100, 900, 800, 200]),
+    "two heaps": np.r_[rng(2).normal(0.2, 0.02, 1500), rng(3).normal(0.8, 0.02, 500)],
+    "one bin": np.full(700, 0.5),
+    "ends": np.repeat([0.0, 1.0], [250, 250]),
+    "long tail": rng(4).pareto(1.5, 2000) / 100,
+    "few": np.linspace(0.05, 0.95, 30),
+}
+
+
+def missed(shape, q, confidence, n_groups, **options):
+    """The share of releases in which an interval misses, the mean width in bins, and that of the band."""
+    counts = np.histogram(np.clip(MANY[shape], 0, 1), N_BINS, (0, 1))[0]
+    domain = dpt.Domain.from_frame(pd.DataFrame({"g": range(n_groups)}), by=["g"])
+    if options.pop("known", False):
+        options["known"] = {"g": dict.fromkeys(range(n_groups), int(counts.sum()))}
+    planned = plan(N_BINS, (0, 1), domain=domain, **options)
+    released = planned.release(np.tile(counts, (n_groups, 1)), rng=rng(5))
+    lower, upper = (each[1:] for each in released.quantile_intervals(q, confidence))
+    true = quantile_bins(counts.cumsum()[None], np.atleast_1d(np.float64(q)))
+    low, high = (each[1:] for each in released._band(confidence))
+    wanted = [np.maximum(np.multiply.outer(each[:, -1], q), 1).reshape(len(each), -1) for each in (low, high)]
+    first = (high[:, None, :] < wanted[0][:, :, None]).sum(axis=2)
+    last = (low[:, None, :] < wanted[1][:, :, None]).sum(axis=2)
+    before = np.minimum(last + 1, N_BINS) - first
+    return ((lower > true) | (upper <= true)).any(axis=1).mean(), (upper - lower).mean(), before.mean()
+
+
+LOSSES = [{"epsilon": 1.0}, {"epsilon": 0.2}, {"rho": 0.1, "strategy": "tree"}, {"rho": 0.05}]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", MANY)
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("options", LOSSES, ids=repr)
+def test_intervals_of_single_quantiles_and_of_lists_hold_the_truth(shape, known, options):
+    for q in (0.1, 0.25, 0.5, 0.9, [0.1, 0.25, 0.5, 0.9], np.linspace(0, 1, 41)):
+        for confidence in (0.8, 0.95):
+            seen, _, _ = missed(shape, q, confidence, 1000, known=known, **options)
+            assert seen <= 1 - confidence + 0.015, (q, confidence)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_intervals_are_narrower_than_those_of_the_band(known):
+    """Where they are wider than a few bins."""
+    for q, part in ((0.5, 0.7 if known else 0.4), ([0.1, 0.25, 0.5, 0.9], 0.85 if known else 0.6)):
+        seen, width, before = missed("even", q, 0.95, 200, known=known, epsilon=0.2)
+        assert seen <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+        assert width < part * before
+
+
+def test_intervals_of_quantiles_are_in_order_and_hold_the_estimate():
+    released = plan(32, (0, 1), epsilon=0.5, domain=dpt.Domain.from_frame(GROUPS[:40], by=["g"])).release(
+        GROUPS[:40].loc[np.repeat(np.arange(40), 9)].assign(x=np.tile(np.linspace(0, 1, 9), 40)), rng=rng(1)
+    )
+    q = [0.9, 0.0, 0.5, 0.1, 1.0, 0.45]
+    lower, upper = released.quantile_intervals(q, 0.8)
+    order = np.argsort(q)
+    assert lower.shape == upper.shape == (41, 6) and lower.dtype == upper.dtype == np.int64
+    assert (np.diff(lower[:, order]) >= 0).all() and (np.diff(upper[:, order]) >= 0).all()
+    assert (lower >= 0).all() and (lower < upper).all() and (upper <= 32).all()
+    none = released.cumulative[:, -1] == 0
+    assert none.any() and (lower[none] == 0).all() and (upper[none] == 32).all()
+    table = released.quantiles(q, confidence=0.8)
+    low, high, value = (table[name].to_numpy().reshape(41, 6) for name in ("lower", "upper", "value"))
+    assert (low * 32 <= lower).all() and (high * 32 >= upper).all()
+    assert (np.isnan(value) == none[:, None]).all()
+    assert ((low <= value) & (value <= high))[~none].all()
+
+
+def test_intervals_contain_an_estimate_that_they_exclude():
+    """A total of 1.4 is released as 1, which the first bin has already."""
+    released = plan(3, (0, 3), epsilon=1e6).release(np.array([1, 0, 1]))
+    released = dataclasses.replace(released, estimates=np.array([[1.2, 1.2, 1.4]]))
+    assert [each.tolist() for each in released.quantile_intervals(1, 0.95)] == [[[2]], [[3]]]
+    assert released.quantiles(1).values.tolist() == [[1, 0, 3]]
+
+
+def test_without_a_confidence_there_are_no_intervals():
+    released = plan(epsilon=1.0).release(small([(0, 1.0)] * 9), rng=rng())
+    table, with_them = released.quantiles([0.5, 1], confidence=None), released.quantiles([0.5, 1])
+    assert table.columns.tolist() == ["value"] and table.attrs["dp"]["confidence"] is None
+    assert with_them.attrs["dp"]["confidence"] == 0.95
+    pd.testing.assert_frame_equal(table, with_them[["value"]])
+    for confidence in (0, 1, "0.9", True):
+        with pytest.raises(ArgumentError, match=r"^`confidence` must be a number above 0 and at most 0.999"):
+            released.quantile_intervals(0.5, confidence)
 
 
 VALUES = st.one_of(st.floats(), st.integers(-3, 9), st.sampled_from([0, 1, 2, 3, 4, 5]))

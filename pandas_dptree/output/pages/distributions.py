@@ -33,7 +33,7 @@ class Binned(Protocol):
     def cdf(self, *, confidence: float | None = None) -> pd.DataFrame:
         """Tabulate cumulative counts."""
 
-    def quantiles(self, q: Any, *, confidence: float = 0.95) -> pd.DataFrame:
+    def quantiles(self, q: Any, *, confidence: float | None = 0.95) -> pd.DataFrame:
         """Tabulate quantiles."""
 
     def range_counts(self, ranges: Any) -> pd.DataFrame:
