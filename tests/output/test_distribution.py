@@ -126,22 +126,32 @@ MANY = {
 }
 
 
-def missed(shape, q, confidence, n_groups, **options):
-    """The share of releases in which an interval misses, the mean width in bins, and that of the band."""
+def many_releases(shape, n_groups, *, known=False, **options):
+    """Release the same values as those of many groups, and return their exact counts as well."""
     counts = np.histogram(np.clip(MANY[shape], 0, 1), N_BINS, (0, 1))[0]
     domain = dpt.Domain.from_frame(pd.DataFrame({"g": range(n_groups)}), by=["g"])
-    if options.pop("known", False):
+    if known:
         options["known"] = {"g": dict.fromkeys(range(n_groups), int(counts.sum()))}
     planned = plan(N_BINS, (0, 1), domain=domain, **options)
-    released = planned.release(np.tile(counts, (n_groups, 1)), rng=rng(5))
+    return planned.release(np.tile(counts, (n_groups, 1)), rng=rng(5)), counts.cumsum()[None]
+
+
+def missed(released, exact, q, confidence):
+    """How often an interval of a group misses, and the mean width in bins."""
     lower, upper = (each[1:] for each in released.quantile_intervals(q, confidence))
-    true = quantile_bins(counts.cumsum()[None], np.atleast_1d(np.float64(q)))
+    true = quantile_bins(exact, np.atleast_1d(np.float64(q)))
+    return ((lower > true) | (upper <= true)).any(axis=1).mean(), (upper - lower).mean()
+
+
+def width_from_band(released, q, confidence):
+    """The mean width in bins of intervals from the band of all cumulative counts."""
     low, high = (each[1:] for each in released._band(confidence))
-    wanted = [np.maximum(np.multiply.outer(each[:, -1], q), 1).reshape(len(each), -1) for each in (low, high)]
-    first = (high[:, None, :] < wanted[0][:, :, None]).sum(axis=2)
-    last = (low[:, None, :] < wanted[1][:, :, None]).sum(axis=2)
-    before = np.minimum(last + 1, N_BINS) - first
-    return ((lower > true) | (upper <= true)).any(axis=1).mean(), (upper - lower).mean(), before.mean()
+    parts = np.atleast_1d(q)
+    first, last = (
+        [np.count_nonzero(one < np.maximum(part * other[:, -1:], 1), axis=1) for part in parts]
+        for one, other in ((high, low), (low, high))
+    )
+    return (np.minimum(np.array(last) + 1, N_BINS) - np.array(first)).mean()
 
 
 LOSSES = [{"epsilon": 1.0}, {"epsilon": 0.2}, {"rho": 0.1, "strategy": "tree"}, {"rho": 0.05}]
@@ -152,19 +162,21 @@ LOSSES = [{"epsilon": 1.0}, {"epsilon": 0.2}, {"rho": 0.1, "strategy": "tree"}, 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("options", LOSSES, ids=repr)
 def test_intervals_of_single_quantiles_and_of_lists_hold_the_truth(shape, known, options):
+    made = many_releases(shape, 1000, known=known, **options)
     for q in (0.1, 0.25, 0.5, 0.9, [0.1, 0.25, 0.5, 0.9], np.linspace(0, 1, 41)):
         for confidence in (0.8, 0.95):
-            seen, _, _ = missed(shape, q, confidence, 1000, known=known, **options)
+            seen, _ = missed(*made, q, confidence)
             assert seen <= 1 - confidence + 0.015, (q, confidence)
 
 
-@pytest.mark.parametrize("known", [False, True])
+@each("known", [False, True])
 def test_intervals_are_narrower_than_those_of_the_band(known):
     """Where they are wider than a few bins."""
+    made = many_releases("even", 200, known=known, epsilon=0.2)
     for q, part in ((0.5, 0.7 if known else 0.4), ([0.1, 0.25, 0.5, 0.9], 0.85 if known else 0.6)):
-        seen, width, before = missed("even", q, 0.95, 200, known=known, epsilon=0.2)
+        seen, width = missed(*made, q, 0.95)
         assert seen <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
-        assert width < part * before
+        assert width < part * width_from_band(made[0], q, 0.95)
 
 
 def test_intervals_of_quantiles_are_in_order_and_hold_the_estimate():
