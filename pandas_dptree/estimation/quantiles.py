@@ -10,7 +10,8 @@ from the first bin with :math:`T_t + w_t \ge 0` to the last with :math:`T_{t-1} 
 begins behind the true bin k, then :math:`T_k + w_k < 0`, though :math:`F_k - p n \ge 0`: an error beyond
 :math:`w_k`. If it ends before k, then :math:`T_{k-1} - w_{k-1} > -1/b`, though
 :math:`F_{k-1} - p n \le -1/b`. So whatever the values are, it misses k with a probability of at most α. Other
-bins do not matter, since k is not random.
+bins do not matter, since k is not random. Half widths below 1/2b are raised to 1/2b, which is between whole
+numbers, so that noise of nearly no variance does not matter.
 
 If hardly anything is far above the noise, some of many bins are not excluded by chance. Let the errors exceed
 :math:`u_t` in any bin at all with a probability of at most β. Then k is behind all bins with
@@ -75,7 +76,7 @@ def possible_bins(
     fraction = Fraction(share).limit_denominator(_LARGEST_DENOMINATOR)
     step = 1 / fraction.denominator if float(fraction) == share else 0.0
     excess = estimates - wanted[:, None]
-    of_one, of_all = half_widths
+    of_one, of_all = (np.maximum(half, step / 2) for half in half_widths)
     reached, reached_for_sure = excess + of_one >= -_ROUNDING, excess - of_all > _ROUNDING - step
     reached[:, -1] = reached_for_sure[:, -1] = True  # a quantile lies in some bin
     begun, begun_for_sure = np.ones_like(reached), np.ones_like(reached)  # it is not before the first

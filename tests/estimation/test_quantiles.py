@@ -114,3 +114,13 @@ def test_estimates_below_nothing_leave_the_last_bin(halves):
     widths = tuple(np.full(3, half) for half in halves)
     first, last = possible_bins(np.array([[-3.0, -4.0, -5.0]]), np.array([-5.0]), 0.0, widths)
     assert (first.item(), last.item()) == (2, 2)
+
+
+@given(
+    COUNTS, st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 1.0]), st.lists(st.floats(-0.04, 0.04), min_size=6)
+)
+def test_noise_far_below_one_does_not_matter(counts, share, errors):
+    """Even if it exceeds the half widths, as it does at ties one time in twenty."""
+    estimates = (np.cumsum(counts) + np.array(errors[: len(counts)]) / 2)[None]
+    first, last = possible_bins(estimates, estimates[:, -1], share, (np.zeros(len(counts)),) * 2)
+    assert first.item() == true_bin(counts, share) == last.item()
