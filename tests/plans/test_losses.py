@@ -15,6 +15,7 @@ from pandas_dptree.plans.losses import LevelItem, Losses
 from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
 from pandas_dptree.privacy.gated import gated_zcdp
 from pandas_dptree.privacy.level_losses import (
+    LevelLoss,
     approximate_level,
     float_above,
     gaussian_level,
@@ -51,6 +52,17 @@ PLANS = {
     "distribution": dpt.plan_distribution("age", bounds=(0, 80), bins=16, domain=DOMAIN, **EPSILON),
     "factorization": dpt.plan_distribution(
         "age", bounds=(0, 80), bins=64, domain=DOMAIN, strategy="factorization", **DELTA
+    ),
+    "quantiles": dpt.plan_quantiles("age", [0.25, 0.5, 0.75], bounds=(0, 900), **EPSILON),
+    "quantiles of units": dpt.plan_quantiles("age", 0.5, bounds=(0, 900), neighbors="replace", **RHO, **UNIT),
+    "quantiles, composed": dpt.plan_quantiles(
+        "age", [0.2, 0.5, 0.6, 0.7], bounds=(0, 900), mechanism="exponential", confidence=0.9, bins=4, **DELTA
+    ),
+    "quantiles of groups": dpt.plan_quantiles(
+        "age", [0.25, 0.5], bounds=(0, 900), mechanism="exponential", domain=DOMAIN, bins=4, **EPSILON
+    ),
+    "quantiles of groups in rho": dpt.plan_quantiles(
+        "age", 0.5, bounds=(0, 900), mechanism="exponential", domain=DOMAIN, bins=4, confidence=0.9, **RHO
     ),
     "truncated": dpt.plan(
         DOMAIN, private_keys=["site"], mechanism="truncated_laplace", neighbors="replace", **DELTA, **UNIT
@@ -297,3 +309,20 @@ def test_gated_noise_charges_an_account_in_rho_what_its_proof_says():
         charged, failure = plan.losses.in_rho
         assert least <= charged <= least * (1 + Fraction(1, 10**12)) and charged <= Fraction(rho)
         assert failure == Fraction(delta) and plan.losses.in_epsilon[0] == Fraction(0.7)
+
+
+def test_each_depth_of_draws():
+    """Permute-and-flip has the rho of its epsilon; the exponential mechanism has an eighth of its square."""
+    pure, units, composed = (PLANS[f"quantiles{which}"] for which in ("", " of units", ", composed"))
+    epsilon = Fraction(pure.draws.epsilon)
+    assert pure.draws.permutes and pure.loss.exact.epsilon >= 2 * epsilon > pure.loss.exact.epsilon * 0.999
+    each_loss = LevelLoss(epsilon=epsilon, rho=rho_of_epsilon(epsilon))
+    assert pure.losses.items == tuple(LevelItem(f"total, draws {depth}", each_loss) for depth in range(2))
+    epsilon = Fraction(units.draws.epsilon)
+    assert units.losses.items == (LevelItem("total, draw", LevelLoss(epsilon=epsilon, rho=epsilon**2 / 8)),)
+    assert Fraction(1, 10) >= epsilon**2 / 8 > Fraction(999, 10_000)
+    assert len(composed.losses.items) == len(composed.trees.losses.items) + 3
+    assert composed.losses.items[: len(composed.trees.losses.items)] == composed.trees.losses.items
+    of_groups = PLANS["quantiles of groups in rho"]
+    names = [item.level for item in of_groups.losses.items]
+    assert names[-1] == "district, draw" and {name.split(",")[0] for name in names} == {"total", *BY}
