@@ -12,7 +12,7 @@ REGIONS = dpt.Domain.from_frame(dpt.datasets.clinics()[["region"]].drop_duplicat
 PREFIXES = dpt.prefixes("ip", bits=[8, 16], notation="ipv4")
 AGES = dpt.derived_domain(dpt.cut("age", levels={"band": [0, 40, 120]}))
 CROSSED = dpt.cross(place=DOMAIN, age=AGES)
-YEAR = (datetime.date(2024, 1, 1), datetime.date(2025, 1, 1))
+YEARS = (datetime.date(2024, 1, 1), datetime.date(2026, 1, 1))
 FACTOR = dpt.Multiplicative(alpha=0.25)
 KINDS = {
     type(plan).__name__: plan
@@ -23,7 +23,7 @@ KINDS = {
         dpt.plan(DOMAIN, **LOSS, mechanism=FACTOR),
         dpt.plan_distribution("cost", bounds=(0, 500), bins=16, domain=DOMAIN, **LOSS),
         dpt.plan_quantiles(
-            "cost", 0.5, bounds=(0, 500), bins=16, mechanism="exponential", domain=DOMAIN, **LOSS
+            "cost", 0.5, bounds=(0, 500), bins=4, mechanism="exponential", domain=DOMAIN, **LOSS
         ),
         dpt.plan(PREFIXES, **LOSS),
         dpt.plan(PREFIXES, **LOSS, mechanism=FACTOR),
@@ -37,7 +37,7 @@ PLANS = {
     "truncated Laplace": dpt.plan(PREFIXES, **LOSS, mechanism="truncated_laplace"),
     "Gaussian": dpt.plan(PREFIXES, **LOSS, mechanism="gaussian"),
     "quantiles of dates": dpt.plan_quantiles(
-        "date", [0.25, 0.5], bounds=YEAR, bins=12, mechanism="exponential", confidence=0.9, **LOSS
+        "date", [0.25, 0.5], bounds=YEARS, bins=4, mechanism="exponential", confidence=0.9, **LOSS
     ),
     "private keys": dpt.plan(REGIONS, private_keys=["district"], privacy_unit=dpt.ROWS, **LOSS),
     "private keys alone": dpt.plan(

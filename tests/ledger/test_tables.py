@@ -4,8 +4,10 @@ import json
 import os
 import shutil
 import sqlite3
+import tempfile
 import warnings
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +16,19 @@ import pytest
 import xarray as xr
 
 import pandas_dptree as dpt
-from pandas_dptree.errors import ArgumentError, ChargedError, LedgerError, RepeatedReleaseError
+from pandas_dptree.errors import (
+    ArgumentError,
+    ChargedError,
+    InsufficientBudgetError,
+    LedgerError,
+    RepeatedReleaseError,
+)
 from pandas_dptree.ledger import tables
 from pandas_dptree.ledger.tables import kept_output
 from pandas_dptree.output.distribution import Distribution
 from pandas_dptree.output.table_digest import stated_digest, table_digest
 from pandas_dptree.plans import measurement
+from tests.helpers_cases import each
 from tests.helpers_kinds import DOMAIN, PLANS, RECORDS
 from tests.helpers_ledger import change, create, edited, forked, killed_at, problems
 
@@ -250,6 +259,40 @@ def test_a_failure_after_the_charge_says_what_was_charged(account, plan, monkeyp
     with pytest.raises(RepeatedReleaseError, match="no table was kept: the process may still be running"):
         plan.release(RECORDS, ledger=account, note=NOTE)
     assert account.n_charges == 1
+
+
+@each("currency, loss", [("epsilon", {"epsilon": 0.5}), ("rho", {"epsilon": 0.5}), ("rho", {"rho": 0.05})])
+def test_quantiles_of_zoned_times_are_charged_and_kept_in_either_currency(tmp_path, currency, loss):
+    records = RECORDS.assign(when=RECORDS["date"].dt.tz_localize("Europe/Berlin"))
+    bounds = pd.to_datetime(["2023-12-01", "2026-03-29"]).tz_localize("Europe/Berlin")
+    ask = partial(records.dp.quantiles, "when", [0.25, 0.5, 0.75], bounds=bounds, **loss)
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    with create(folder, account="patients", privacy_unit=dpt.ROWS, **{currency: 0.6}) as ledger:
+        first = ask(ledger=ledger["patients"], note=NOTE)
+        assert isinstance(first["value"].dtype, pd.DatetimeTZDtype)
+        assert same(first, again(lambda: ask(ledger=ledger["patients"], note=NOTE)))
+        plan = records.dp.plan_quantiles("when", [0.25, 0.5, 0.75], bounds=bounds, **loss)
+        spent = getattr(plan.losses, f"in_{currency}")[0]
+        assert ledger["patients"].spent.amount.loss == spent
+        if currency == "epsilon":
+            with pytest.raises(InsufficientBudgetError):
+                ask(ledger=ledger["patients"], note="more")
+
+
+def test_a_failure_between_the_charge_and_the_draw_is_charged(account, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("Ann")
+
+    plan = PLANS["QuantilePlan"]
+    monkeypatch.setattr("pandas_dptree.plans.quantiles.draw_quantiles", fail)
+    with pytest.raises(ChargedError, match=r"account 'patients', charge 3, note '2026-03'") as error:
+        plan.release(RECORDS, ledger=account, note=NOTE)
+    assert "Ann" not in str(error.value)
+    monkeypatch.undo()
+    with pytest.raises(RepeatedReleaseError, match="no table was kept: the process may still be running"):
+        plan.release(RECORDS, ledger=account, note=NOTE)
+    plan.release(RECORDS, ledger=account, note=NOTE, allow_repeat=True)
+    assert account.n_charges == 2
 
 
 def test_a_failure_of_the_second_table_keeps_the_first(account, plan, monkeypatch):
