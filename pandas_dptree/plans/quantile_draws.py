@@ -17,7 +17,7 @@ from pandas_dptree.privacy.level_losses import LevelLoss, rho_of_epsilon
 from pandas_dptree.privacy.loss import PrivacyLoss, float_below
 from pandas_dptree.privacy.sensitivity import Neighbors
 
-__all__ = ["Draws", "drawable", "fraction_of", "smallest_exponent", "steps_of"]
+__all__ = ["Draws", "drawable", "exponents_of", "fraction_of", "steps_of"]
 
 LARGEST_DENOMINATOR = 1000
 """Of the quantiles that are drawn: a larger one would need a longer table of weights."""
@@ -137,10 +137,10 @@ def drawable(quantiles: Sequence[float]) -> list[Fraction] | None:
     return fractions if fractions and exact and increasing else None
 
 
-def smallest_exponent(drawing: Drawing, q: Sequence[float]) -> Fraction:
-    """Return the smallest exponent of the draws of quantiles."""
+def exponents_of(drawing: Drawing, q: Sequence[float]) -> list[Fraction]:
+    """Return the exponents of the draws of quantiles: how much a distance counts."""
     fractions = list(map(fraction_of, q))
-    return min(map(drawing.exponent, steps_of(fractions, Fraction(0), Fraction(1))))
+    return list(map(drawing.exponent, steps_of(fractions, Fraction(0), Fraction(1))))
 
 
 def steps_of(quantiles: Sequence[Fraction], below: Fraction, above: Fraction) -> list[Fraction]:

@@ -22,7 +22,7 @@ from pandas_dptree.plans.distribution_groups import check_columns, known_totals
 from pandas_dptree.plans.distribution_search import best_distribution_plan
 from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
 from pandas_dptree.plans.options import QUANTILES, NoisyOptions, stated_loss, with_defaults
-from pandas_dptree.plans.quantile_draws import Draws, drawable, smallest_exponent
+from pandas_dptree.plans.quantile_draws import Draws, drawable, exponents_of
 from pandas_dptree.plans.quantiles import QuantilePlan, hierarchy_above
 from pandas_dptree.privacy.quantity import Quantity
 from pandas_dptree.privacy.unit import protected
@@ -77,7 +77,7 @@ def find_quantile_plan(
         of_trees, of_draws = loss.divide([n_trees, 1]) if n_trees else (loss, loss)
         draws = Draws.within(grid, of_draws, len(levels), permutes=depth == 0)
         drawing = draws.drawing(given["neighbors"], most, several=len(levels) > 1 or depth > 0)
-        if mechanism == "auto" and smallest_exponent(drawing, levels) < SMALLEST_EXPONENT:
+        if mechanism == "auto" and min(exponents_of(drawing, levels)) < SMALLEST_EXPONENT:
             draws, granularity = None, None
     if draws is not None and n_trees:
         n_bins = _N_BINS if bins is None else Bins.of(column, bounds=bounds, bins=bins).n_bins

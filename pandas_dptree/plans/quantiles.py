@@ -34,7 +34,7 @@ from pandas_dptree.plans import serialize
 from pandas_dptree.plans.base import Plan
 from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.losses import LevelItem
-from pandas_dptree.plans.quantile_draws import Draws, drawable, fraction_of, smallest_exponent
+from pandas_dptree.plans.quantile_draws import Draws, drawable, exponents_of, fraction_of
 from pandas_dptree.plans.running import Finish, Origin, Outcome, Release, Resources
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.unit import check_rows_of_records
@@ -109,7 +109,7 @@ class QuantilePlan(Plan[pd.DataFrame]):
             )
         if self.draws is None:
             return
-        if smallest_exponent(self.drawing, self.q) < SMALLEST_EXPONENT:
+        if min(exponents_of(self.drawing, self.q)) < SMALLEST_EXPONENT:
             raise ArgumentError(
                 "q",
                 "cannot be drawn with so small a privacy loss and so many rows of a unit.",
@@ -451,15 +451,16 @@ class QuantilePlan(Plan[pd.DataFrame]):
         check_rows_of_records(self.privacy_unit, self.max_contributions)
         return open_grid(data, self._grid, self.domain, bounding)
 
-    # JSON
+    # JSON: the exponents follow from the others; a verifier computes them again
 
     def _fields(self) -> dict[str, Any]:
-        trees = self.trees
+        draws, trees = self.draws, self.trees
+        exponents = [] if draws is None else list(map(float, exponents_of(self.drawing, self.q)))
         return {
             "column": serialize.name("column", self.column),
             "q": list(self.q),
             "confidence": self.confidence,
-            "draws": None if self.draws is None else self.draws.to_dict(),
+            "draws": None if draws is None else {**draws.to_dict(), "exponents": exponents},
             "trees": None
             if trees is None
             else {"loss": trees.loss.to_dict(), "levels": len(trees.totals), **trees._fields()},

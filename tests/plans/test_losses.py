@@ -24,6 +24,7 @@ from pandas_dptree.privacy.level_losses import (
 )
 from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, TreeSensitivity
+from tests.helpers_json import resealed
 
 BY = ["region", "district"]
 TREE = dpt.Tree.from_branching([3, 4])
@@ -326,3 +327,12 @@ def test_each_depth_of_draws():
     of_groups = PLANS["quantiles of groups in rho"]
     names = [item.level for item in of_groups.losses.items]
     assert names[-1] == "district, draw" and {name.split(",")[0] for name in names} == {"total", *BY}
+
+
+def test_a_plan_states_how_much_a_record_counts():
+    """So whoever edits the rows of a unit, or the relation, contradicts it."""
+    plan = PLANS["quantiles of units"]  # a distance moves by 2 if one of 2 rows is replaced
+    assert plan.to_dict()["draws"]["exponents"] == [plan.draws.epsilon / (2 * 2 * 2)]
+    for name, other in (("max_contributions", 1), ("neighbors", "add_remove")):
+        with pytest.raises(dpt.ArgumentError, match="do not follow from the others"):
+            dpt.Plan.from_dict(resealed(plan.to_dict() | {name: other}), None)
