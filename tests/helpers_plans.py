@@ -1,5 +1,6 @@
 """Checks that plans spend no more than they state, and trees that are many copies of one."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +8,8 @@ import numpy as np
 import pandas_dptree as dpt
 from pandas_dptree.mechanisms.additive import Gaussian
 from pandas_dptree.privacy.composition import joint_gaussian_delta
-from pandas_dptree.privacy.conversions import zcdp_rho
+from pandas_dptree.privacy.conversions import zcdp_delta, zcdp_rho
+from pandas_dptree.privacy.level_losses import float_above
 
 BY = ["region", "district"]
 PLACES = dpt.datasets.clinics()[BY].drop_duplicates()
@@ -22,6 +24,32 @@ def spends_no_more_than_stated(plan):
     if measured.noise.spent(plan.loss, sensitivity, scales) <= measured.noise.budget(plan.loss):
         return True
     return measured.noise.delta(plan.loss.epsilon, scales, sensitivity) <= plan.loss.delta
+
+
+def quantiles_spend_no_more(plan):
+    """Add up, exactly, what draws and trees cost together."""
+    stated = plan.loss.exact
+    parts = [each.loss.exact for each in (plan.trees, plan.draws) if each is not None]
+    for name in ("epsilon", "delta", "rho"):
+        if sum(getattr(part, name) or 0 for part in parts) > (getattr(stated, name) or 0):
+            return False
+    if plan.trees is not None and not spends_no_more_than_stated(plan.trees):
+        return False
+    return plan.draws is None or draws_spend_no_more(plan.draws, len(plan.q))
+
+
+def draws_spend_no_more(draws, n_quantiles):
+    """Add up what the depths of draws cost: each an epsilon, or an eighth of its square."""
+    depths, epsilon, most = math.ceil(math.log2(n_quantiles + 1)), Fraction(draws.epsilon), draws.loss.exact
+    if most.epsilon is not None and depths * epsilon <= most.epsilon:
+        return True
+    rho = depths * epsilon**2 / 8
+    if draws.permutes:
+        return False
+    if most.rho is not None:
+        return rho <= most.rho
+    least = draws.loss.rounded_down
+    return zcdp_delta(float_above(rho), least.epsilon) <= least.delta
 
 
 OPTIONS = {

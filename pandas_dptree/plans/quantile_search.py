@@ -70,7 +70,8 @@ def find_quantile_plan(
     depth = 0 if domain is None else domain.tree.depth
     n_trees = depth if confidence is None else depth + 1
     trees, draws = None, None
-    has_bins = bins is not None or given["strategy"] != "auto"
+    strategy = given["strategy"]
+    has_bins = bins is not None or not isinstance(strategy, str) or strategy != "auto"
     if _are_drawn(levels, mechanism, has_bins=has_bins):
         grid = _grid(column, bounds, granularity)
         _check_size(grid, domain)

@@ -125,6 +125,7 @@ CALLS = [
     'dpt.plan_agg(domain, {"n": "count"}, epsilon=1)',
     'dpt.plan_units(domain, privacy_unit="u", max_nodes=2, epsilon=1)',
     'dpt.plan_distribution("v", bins=9, epsilon=1)',
+    'dpt.plan_quantiles("v", 0.5, epsilon=1)',
     'dpt.arrays.tree_counts(array, ["a"], epsilon=1)',
     'dpt.arrays.tree_sums(array, ["a"], bounds=(0, 1), epsilon=1)',
     'dpt.arrays.plan(array, ["a"], epsilon=1)',
@@ -145,6 +146,7 @@ CALLS = [
     'DataFrameAccessor(frame).plan_means(["a"], columns="v", bounds=(0, 1), epsilon=1)',
     'DataFrameAccessor(frame).plan_agg(["a"], {"n": "count"}, epsilon=1)',
     'DataFrameAccessor(frame).plan_distribution("v", bins=9, epsilon=1)',
+    'DataFrameAccessor(frame).plan_quantiles("v", 0.5, epsilon=1)',
     'DataFrameAccessor(frame).release_distribution("v", bins=9, epsilon=1)',
     'DataFrameAccessor(frame).cdf("v", bins=9, epsilon=1)',
     'DataFrameAccessor(frame).histogram("v", bins=9, epsilon=1)',
@@ -194,6 +196,7 @@ REVEALED = {
     'dpt.plan_sums(domain, columns="v", bounds=(0, 1), epsilon=1)': "JointPlan",
     'dpt.plan_units(domain, privacy_unit="u", max_nodes=2, epsilon=1)': "UnitPlan",
     'dpt.plan_distribution("v", bins=9, epsilon=1)': "DistributionPlan",
+    'dpt.plan_quantiles("v", 0.5, epsilon=1)': "QuantilePlan",
     'dpt.arrays.tree_counts(array, ["a"], epsilon=1)': "DataTree",
 }
 """Calls, and the types that a type checker infers."""

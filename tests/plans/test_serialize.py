@@ -20,7 +20,14 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import count_sensitivity
 from tests.helpers_cases import each
 from tests.helpers_json import json_values, places_in_json, replaced, without
-from tests.helpers_plans import BY, DOMAIN, PLACES, spends_no_more, spends_no_more_than_stated
+from tests.helpers_plans import (
+    BY,
+    DOMAIN,
+    PLACES,
+    quantiles_spend_no_more,
+    spends_no_more,
+    spends_no_more_than_stated,
+)
 from tests.helpers_privacy import LOSS
 from tests.strategies import domains_and_rows
 
@@ -62,6 +69,8 @@ PLANS = [
     ),
     dpt.plan(PREFIXES, **LOSS, mechanism=dpt.Multiplicative(alpha=0.25, clip=True)),
     dpt.plan_distribution("cost", bounds=(0, 500), bins=8, domain=DOMAIN, **LOSS),
+    dpt.plan_quantiles("cost", [0.25, 0.5], bounds=(0, 500), bins=8, domain=DOMAIN, mechanism="exponential",
+    **LOSS),
     dpt.plan_units(DOMAIN, **LOSS, privacy_unit="person", max_nodes={"region": 1, "district": 3}),
     dpt.plan(CROSSED, **LOSS, margins=["region", "other"]),
 ]  # fmt: skip
@@ -99,6 +108,8 @@ def spends_what_it_states(plan):
         return spends_no_more([each for each in plan.plans.values() if each.budget_shares.any()], loss)
     if isinstance(plan, dpt.DistributionPlan):
         return spends_no_more_than_stated(plan)
+    if isinstance(plan, dpt.QuantilePlan):
+        return quantiles_spend_no_more(plan)
     if isinstance(plan, dpt.ImplicitPlan):
         unit = {"neighbors": plan.neighbors, "max_contributions": plan.max_contributions}
         if isinstance(plan.noise, GatedLevels):

@@ -24,6 +24,7 @@ from pandas_dptree.privacy.loss import PrivacyLoss
 from pandas_dptree.privacy.sensitivity import Sensitivity, count_sensitivity, sum_sensitivity
 from pandas_dptree.verbs.aggregations import mean
 from tests.helpers_cases import each
+from tests.helpers_plans import quantiles_spend_no_more
 
 TREE = dpt.Tree.from_branching([2, 3])
 DOMAIN = dpt.Domain.from_frame(
@@ -217,6 +218,23 @@ def distribution_plans(rng):
     yield from _kept(plan.strategy.noise, [(scales, sensitivity)], own, most, most_delta)
 
 
+def quantile_plans(rng):
+    (size, most), (delta, most_delta) = typed(rng, -1), typed(rng, -9, -5)
+    own = [{"epsilon": size}, {"rho": size}, {"epsilon": size, "delta": delta}][rng.integers(3)]
+    n, domain = int(rng.integers(1, 4)), None if rng.random() < 0.5 else DOMAIN
+    confidence = None if rng.random() < 0.7 else 0.9
+    q = (np.arange(n) + 1) / (n + 1)
+    plan = dpt.plan_quantiles("age", q, bounds=(0, 200), domain=domain, confidence=confidence, **own)
+    depths, parts = n.bit_length(), [plan.draws.loss] + ([plan.trees.loss] if plan.trees else [])
+    assert quantiles_spend_no_more(plan)
+    for name, whole in (("epsilon", most), ("rho", most), ("delta", most_delta)):
+        if name in own:
+            yield sum(Fraction(getattr(each.exact, name)) for each in parts), whole
+    if "delta" not in own:
+        each = Fraction(plan.draws.epsilon)
+        yield depths * (each**2 / 8 if "rho" in own else each), most
+
+
 def _kept(noise, parts, own, most, most_delta):
     """Compare the noise of several quantities with a loss of any kind."""
     if "rho" in own:
@@ -241,7 +259,7 @@ def _kept(noise, parts, own, most, most_delta):
 CASES = {
     laplace: 10_000, rho_of_either: 5_000, divided: 2_000, sparse_vector: 2_000,
     truncated: 400, independent_levels: 100, gated_rho: 300, gated: 16, relative_error: 50,
-    composed: 300, plans: 200, joint_plans: 60, distribution_plans: 40,
+    composed: 300, plans: 200, joint_plans: 60, distribution_plans: 40, quantile_plans: 40,
 }  # fmt: skip
 
 

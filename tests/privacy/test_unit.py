@@ -57,7 +57,7 @@ def test_all_verbs_and_plans_are_found():
         "quantiles",
     ]
     assert {*verbs, *(f"frame.dp.{verb}" for verb in verbs), "release_distribution"} <= {*SPENDING}
-    plans = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_sums"]
+    plans = ["plan", "plan_agg", "plan_distribution", "plan_means", "plan_quantiles", "plan_sums"]
     both = {*plans, *(f"frame.dp.{plan}" for plan in plans)}
     assert {*FUNCTIONS} - {*SPENDING} == both
     assert set(CLASSES) - {"UnitPlan"} == set(PLANS)  # a unit counts once in a node, whatever its rows
@@ -120,6 +120,7 @@ PLANS = {
     "ImplicitPlan": dpt.plan(TREE, **LOSS),
     "ImplicitMultiplicativePlan": dpt.plan(TREE, **LOSS, mechanism=FACTOR),
     "DistributionPlan": dpt.plan_distribution("cost", bins=[0, 100, 500], epsilon=1.0),
+    "QuantilePlan": dpt.plan_quantiles("cost", 0.5, bounds=(0, 500), epsilon=1.0),
 }
 
 

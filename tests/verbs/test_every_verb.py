@@ -85,6 +85,7 @@ KEYS = {"domain": RECORDS[BY].drop_duplicates()}
 PEOPLE = {"privacy_unit": "who", "max_nodes": 1}
 VALUES = {"columns": "v", **BOUNDS, **KEYS}
 BINS = {"bins": 64, **BOUNDS, "epsilon": 0.05, "strategy": [8, 8]}
+DRAWN = {**BOUNDS, "granularity": 1e-6, "epsilon": 0.05}
 EDGES = {"edges": range(65), "epsilon": 0.05, "strategy": [8, 8]}
 PARTS, RANGES = [0.2, 0.4, 0.6, 0.8], [(i, i + 1) for i in range(8)]
 LARGE = {"epsilon": 0.5, "delta": 0.01}
@@ -95,7 +96,7 @@ OF_COLUMNS = {
     "cdf": ((), BINS),
     "histogram": ((), BINS),
     "range_counts": ((RANGES,), BINS),
-    "quantiles": ((PARTS,), BINS),
+    "quantiles": ((PARTS,), BINS | {"confidence": 0.95}),
 }
 OF_FRAMES = {
     "tree_counts": ((BY,), KEYS | NOISY),
@@ -143,6 +144,7 @@ FUNCTIONS = {
         RECORDS.dp.plan_sums(BY, columns="v", **KEYS, **BOUNDS, **NOISY).release, RECORDS
     ),
     "DistributionPlan.release": partial(dpt.plan_distribution("v", **BINS).release, RECORDS),
+    "QuantilePlan.release": partial(dpt.plan_quantiles("v", 0.5, **DRAWN).release, RECORDS),
     "ImplicitPlan.release": partial(dpt.plan(PREFIXES, **LARGE).release, NUMBERS),
     "ImplicitMultiplicativePlan.release": partial(dpt.plan(PREFIXES, **FACTOR).release, NUMBERS),
     "MultiplicativePlan.release": factors,
@@ -165,6 +167,7 @@ OTHER_WAYS = {
     "tree_counts with Gaussian noise": partial(
         dpt.tree_counts, RECORDS, BY, **KEYS, rho=1e-12, consistency="none"
     ),
+    "quantiles from a grid": partial(dpt.quantiles, RECORDS, "v", [0.25, 0.5, 0.75], **DRAWN, delta=1e-9),
     "tree_counts of whole numbers": partial(dpt.tree_counts, RECORDS, BY, **KEYS, epsilon=0.01),
     "Plan.release of leaf counts": partial(PLAN.release, np.arange(6)),
 }
@@ -229,7 +232,7 @@ def test_no_release_is_like_another_but_with_a_generator(verb):
 
 FORKED = [
     "tree_counts", "JointPlan.release", "DistributionPlan.release", "ImplicitPlan.release",
-    "MultiplicativePlan.release", "SparseVector", "TruncatedLaplace.release",
+    "MultiplicativePlan.release", "QuantilePlan.release", "SparseVector", "TruncatedLaplace.release",
 ]  # fmt: skip
 """A verb of each kind of noise."""
 

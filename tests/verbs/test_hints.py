@@ -195,6 +195,11 @@ MISTAKES = {
     ),
     "quantiles without bounds": (
         lambda: FRAME.dp.quantiles("cost", 0.5, epsilon=1.0),
+        "`bounds` must be given to draw quantiles",
+        r"bounds=\(0, 200\)",
+    ),
+    "quantiles in bins without bounds": (
+        lambda: FRAME.dp.quantiles("cost", [0.1, 0.9], epsilon=1.0),
         "`bounds` must be given if `bins` is a number",
         r"bounds=\(0, 200\)",
     ),
@@ -498,7 +503,7 @@ def test_a_single_name_everywhere():
         == "Day"
     )
     assert FRAME.dp.plan("Day", domain=DAYS, epsilon=1.0).level_names == ("total", "Day")
-    assert FRAME.dp.quantiles("cost", 0.5, bounds=(0, 99), **by_day).columns[1] == "Day"
+    assert FRAME.dp.quantiles("cost", 0.5, bounds=(0, 100), **by_day).columns[1] == "Day"
     assert dpt.Domain.observed(FRAME, by="Day").by == ("Day",)
     assert dpt.Domain.from_categories(DAYS.astype("category"), by="Day").by == ("Day",)
     assert dpt.mapping(DAYS, by="Day").names == ("Day",)

@@ -75,6 +75,7 @@ QUICK = {"mechanism": "truncated_laplace"}
 """Its noise is found faster."""
 LARGE = dpt.plan(dpt.binary("age", bits=8), epsilon=1.0, delta=1e-6, **QUICK)
 BINS = dpt.plan_distribution("age", bounds=(0, 100), bins=4, epsilon=1.0)
+GRID = dpt.plan_quantiles("age", 0.5, bounds=(0, 100), epsilon=1.0)
 SHAPE = BINS.release(FRAME, rng=np.random.default_rng(0))
 ARRAY = xr.DataArray(np.arange(6).reshape(2, 3), {"y": [10, 20], "x": ["a", "b", "c"]}, ("y", "x"))
 DATASET = xr.Dataset({"trips": ARRAY, "fares": ARRAY})
@@ -123,10 +124,17 @@ CALLS = {
         dpt.plan_distribution,
         {"column": "age", "bounds": (0, 9), "bins": 4, "epsilon": 1.0},
     ),
+    "plan_quantiles": (
+        dpt.plan_quantiles, {"column": "age", "q": 0.5, "bounds": (0, 100), "epsilon": 1.0, "confidence": 0.9}
+    ),
     "release_distribution": (dpt.release_distribution, COLUMN),
     "cdf": (dpt.cdf, COLUMN),
     "histogram": (dpt.histogram, COLUMN),
     "quantiles": (dpt.quantiles, {**COLUMN, "q": 0.5}),
+    "quantiles by groups": (
+        dpt.quantiles,
+        {**COLUMN, "q": 0.5, "mechanism": "exponential", "granularity": 1, "by": BY, "domain": PLACES},
+    ),
     "range_counts": (dpt.range_counts, {**COLUMN, "ranges": [(0, 50)]}),
     "histogram by groups": (dpt.histogram, {**COLUMN, "by": BY, "domain": PLACES}),
     "prefixes": (dpt.prefixes, {"column": "zip", "chars": [1, 2]}),
@@ -168,6 +176,7 @@ CALLS = {
     "ImplicitPlan.release": (LARGE.release, {"data": FRAME}),
     "ImplicitPlan.compare": (LARGE.compare, {"alpha": 0.5}),
     "DistributionPlan.release": (BINS.release, {"data": FRAME}),
+    "QuantilePlan.release": (GRID.release, {"data": FRAME}),
     "Distribution.cdf": (SHAPE.cdf, {}),
     "Distribution.quantiles": (SHAPE.quantiles, {"q": 0.5}),
     "Distribution.range_counts": (SHAPE.range_counts, {"ranges": [(0, 25)]}),

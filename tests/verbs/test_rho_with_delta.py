@@ -54,7 +54,7 @@ def refused(function, **options):
 def test_all_functions_are_found():
     """Should the search fail, the tests below would pass without a call."""
     verbs = {"tree_counts", "tree_sums", "tree_means", "tree_agg", "cdf", "histogram", "quantiles"}
-    plans = {"plan", "plan_agg", "plan_sums", "plan_means", "plan_distribution"}
+    plans = {"plan", "plan_agg", "plan_sums", "plan_means", "plan_distribution", "plan_quantiles"}
     assert {*verbs, *plans, *(f"frame.dp.{name}" for name in verbs | plans)} <= TAKE_BOTH.keys()
     of_arrays = {"tree_counts", "tree_sums", "plan"}
     for place in ("array.dp", "dataset.dp", "arrays", "arrays.several"):

@@ -40,6 +40,7 @@ PLANNERS = {
         records(), "state", domain=STATES, privacy_unit="person", max_nodes=1, **seeded(), **loss
     ),
     "plan_distribution": lambda **loss: dpt.plan_distribution("cost", bounds=(0, 9), bins=3, **loss),
+    "plan_quantiles": lambda **loss: dpt.plan_quantiles("cost", 0.5, bounds=(0, 500), **loss),
     "quantiles": lambda **loss: dpt.quantiles(records(), "cost", 0.5, bounds=(0, 500), **seeded(), **loss),
     "arrays.plan": lambda **loss: arrays.plan(CELLS, "city", **loss),
     "arrays.tree_counts": lambda **loss: CELLS.dp.tree_counts("city", **seeded(), **loss),
@@ -130,6 +131,7 @@ def test_every_headline_says_that_it_protects_nobody():
         dpt.plan(tree, **useless),
         dpt.plan(tree, **useless, mechanism=FACTOR),
         dpt.plan_distribution("cost", bounds=(0, 9), bins=3, **useless),
+        dpt.plan_quantiles("cost", 0.5, bounds=(0, 500), **useless),
         several.plan(xr.Dataset({"u": CELLS}), "city", epsilon=50.0),
     ]:
         assert "epsilon=50" in plan.headline
