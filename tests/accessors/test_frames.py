@@ -48,7 +48,7 @@ def test_completion_shows_what_the_data_can_do(tmp_path):
     views = {"domain", "level", "plot", "to_file", "to_html", *derived}
     verbs = {"tree_counts", "plan", "quantiles", "release"}
     assert verbs <= {*dir(frame.dp)} and not views & {*dir(frame.dp)}
-    quantiles = frame.dp.quantiles("x", 0.5, by=["k"], bounds=(0, 4), **options)
+    quantiles = frame.dp.quantiles("x", 0.5, by=["k"], bounds=(0, 4), granularity=1, **options)
     for table in (counts, counts.head(1), pd.DataFrame(counts.to_dict("list")), quantiles):
         assert {*dir(table.dp)} == views
     for method in (*dir(frame.dp), *dir(counts.dp)):

@@ -224,7 +224,12 @@ def quantile_plans(rng):
     n, domain = int(rng.integers(1, 4)), None if rng.random() < 0.5 else DOMAIN
     confidence = None if rng.random() < 0.7 else 0.9
     q = (np.arange(n) + 1) / (n + 1)
-    plan = dpt.plan_quantiles("age", q, bounds=(0, 200), domain=domain, confidence=confidence, **own)
+    options = {
+        "domain": domain,
+        "confidence": confidence,
+        **({"bins": 8, "strategy": [2, 4]} if domain or confidence else {}),
+    }
+    plan = dpt.plan_quantiles("age", q, bounds=(0, 200), mechanism="exponential", **options, **own)
     depths, parts = n.bit_length(), [plan.draws.loss] + ([plan.trees.loss] if plan.trees else [])
     assert quantiles_spend_no_more(plan)
     for name, whole in (("epsilon", most), ("rho", most), ("delta", most_delta)):
