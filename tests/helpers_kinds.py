@@ -33,7 +33,6 @@ KINDS = {
 BESIDE = {"privacy_unit": "person", "max_contributions": 3, "max_nodes": {"region": 1, "district": 3}}
 PLANS = {
     **KINDS,
-    "intervals of a median": dpt.plan_quantiles("age", 0.5, bounds=(0, 120), confidence=0.9, **LOSS),
     "a median": dpt.plan_quantiles("cost", 0.5, bounds=(0, 500), **LOSS),
     "units beside rows": dpt.plan_agg(DOMAIN, {"n": "count", "people": "units"}, **BESIDE, **LOSS),
     "truncated Laplace": dpt.plan(PREFIXES, **LOSS, mechanism="truncated_laplace"),

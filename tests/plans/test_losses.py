@@ -51,12 +51,6 @@ PLANS = {
     "crossed": dpt.plan(dpt.cross(one=TREE, other=TREE), neighbors="replace", **EPSILON),
     "crossed in rho": dpt.plan(dpt.cross(one=TREE, other=TREE), **RHO),
     "distribution": dpt.plan_distribution("age", bounds=(0, 80), bins=16, domain=DOMAIN, **EPSILON),
-    "quantiles": dpt.plan_quantiles("age", [0.25, 0.5], bounds=(0, 500), domain=DOMAIN, **EPSILON),
-    "quantiles in rho": dpt.plan_quantiles("age", 0.5, bounds=(0, 500), domain=DOMAIN, **RHO),
-    "quantiles, composed": dpt.plan_quantiles(
-        "age", [0.25, 0.5], bounds=(0, 500), confidence=0.9, neighbors="replace", **DELTA, **UNIT
-    ),
-    "a median": dpt.plan_quantiles("age", 0.5, bounds=(0, 500), **EPSILON),
     "factorization": dpt.plan_distribution(
         "age", bounds=(0, 80), bins=64, domain=DOMAIN, strategy="factorization", **DELTA
     ),
@@ -121,9 +115,7 @@ def test_totals(plan):
             assert is_rounded_up(losses.in_epsilon[0], total(losses, "epsilon"))
 
 
-@pytest.mark.parametrize(
-    "name", ["laplace", "sums", "joint", "distribution", "quantiles", "truncated", "windows"]
-)
+@pytest.mark.parametrize("name", ["laplace", "sums", "joint", "distribution", "truncated", "windows"])
 def test_levels_of_one_epsilon_spend_it_together(name):
     plan = PLANS[name]
     epsilon, stated = total(plan.losses, "epsilon"), plan.loss.exact
