@@ -24,8 +24,9 @@ from tests.peers import (
     opendp_quantile,
     opendp_stable_keys,
 )
-from tests.peers_quantiles import BOUNDS, N_ROWS, columns, rank_errors
 from tests.strategies import trees
+
+N_ROWS, BOUNDS = 10_000, (0.0, 1000.0)
 
 families = st.lists(st.integers(-6, 9), min_size=1, max_size=4)
 
@@ -144,11 +145,15 @@ def test_no_tree_with_equal_noise_expects_a_smaller_error(n_bins, epsilon):
     assert ours**2 < 0.85 * min(even)
 
 
-def test_rank_errors_count_the_values_in_between():
-    values = np.repeat([1.0, 2.0, 3.0], [1, 8, 1])  # the quantiles 0.1, 0.5 and 0.9 are 1, 2 and 2
-    assert rank_errors(values, np.array([1.0, 2.0, 2.0])).tolist() == [0, 0, 0]
-    assert rank_errors(values, np.array([1.5, 1.5, 3.5])).tolist() == [0, 4, 1]
-    assert np.isnan(rank_errors(values, np.array([1.0, np.nan, 2.0]))).tolist() == [False, True, False]
+def columns() -> dict[str, np.ndarray]:
+    """Simulate values within the bounds: spread evenly, skewed, and of a few round amounts."""
+    rng = np.random.default_rng(0)
+    amounts = np.array([0, 10, 20, 50, 100, 200, 500, 1000])
+    return {
+        "uniform": rng.uniform(*BOUNDS, N_ROWS),
+        "log-normal": np.clip(rng.lognormal(4.0, 1.0, N_ROWS), *BOUNDS),
+        "tied": rng.choice(amounts, N_ROWS, p=[0.3, 0.1, 0.15, 0.2, 0.13, 0.07, 0.04, 0.01]).astype(float),
+    }
 
 
 def cumulative_errors(n_bins: int, epsilon: float, branching_factor: int, repeats: int) -> pd.DataFrame:
