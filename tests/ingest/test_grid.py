@@ -63,14 +63,9 @@ def test_values_are_rounded_to_the_grid_clipped_or_dropped():
 
 def test_groups_follow_each_other_and_other_records_are_dropped():
     rows = [
-        ("s", "u", 0),
-        ("s", "v", 1),
-        ("s", "v", 1),
-        ("t", None, 2),
-        ("s", None, 2),
-        ("z", "u", 1),
-        (None, None, 1),
-    ]
+        ("s", "u", 0), ("s", "v", 1), ("s", "v", 1), ("t", None, 2), ("s", None, 2), ("z", "u", 1),
+        (None, None, 1), ("s", "v", math.nan), ("t", None, math.nan),
+    ]  # fmt: skip
     frame = pd.DataFrame(rows, columns=["a", "b", "x"])
     found = counted(frame, FIVE, DOMAIN)
     leaves = sorted(found)
