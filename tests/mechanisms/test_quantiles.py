@@ -399,7 +399,7 @@ def test_quantiles_of_all_groups_are_near_the_true_ones():
 
 def test_the_largest_grids_do_not_overflow():
     """So many groups of so many points that places barely fit into 62 bits, and points are hardly divided."""
-    size, n_groups = 2**31, 2**13
+    size, n_groups = 2**31, 2**12
     places = np.sort(np.arange(n_groups) * size + (size - 1) * (np.arange(n_groups) % 2))
     rows = np.full(n_groups, 300)
     drawing = Drawing(epsilon=F(9), neighbors="add_remove", max_contributions=1, several=True, permutes=False)

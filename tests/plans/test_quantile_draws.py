@@ -116,7 +116,7 @@ SHAPES = {
     "one": (0.5, {"granularity": 1}),
     "quartiles": (QUARTILES, {"granularity": 1, "neighbors": "replace"}),
     "intervals": ([0.25, 0.5], {**WITH_TREES, "confidence": 0.9}),
-    "groups": (0.5, {**WITH_TREES, "domain": DOMAIN, "neighbors": "replace"}),
+    "groups": (0.75, {**WITH_TREES, "domain": DOMAIN, "neighbors": "replace"}),
     "both": (
         QUARTILES,
         {**WITH_TREES, "domain": DOMAIN, "confidence": 0.9, "privacy_unit": "u", "max_contributions": 3},
