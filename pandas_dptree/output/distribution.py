@@ -36,7 +36,7 @@ from pandas_dptree.output.table_digest import Keeper, alteration, state_digest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COMPANIONS", "Distribution", "levels_of_quantiles"]
+__all__ = ["COMPANIONS", "Distribution", "checked_confidence", "levels_of_quantiles"]
 
 COMPANIONS = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
 """Columns of the tables: no key may have such a name, nor may the column if there are keys."""
@@ -281,7 +281,7 @@ class Distribution:
         ArgumentError
             As for `quantiles`.
         """
-        shares, confidence = levels_of_quantiles(q), _checked(confidence)
+        shares, confidence = levels_of_quantiles(q), checked_confidence(confidence)
         lower = np.zeros((len(self.totals), len(shares)), dtype=np.int64)
         upper = np.full(lower.shape, self.bins.n_bins)
         for known in (False, True):
@@ -442,7 +442,7 @@ class Distribution:
         It is extended to contain `cumulative`, which may leave the band of the estimates if these are not
         monotone.
         """
-        half = self._by_group(partial(self.strategy.half_widths, _checked(confidence)))
+        half = self._by_group(partial(self.strategy.half_widths, checked_confidence(confidence)))
         lower = np.ceil(np.maximum.accumulate(self.estimates - half, axis=1) - 1e-6)
         upper = np.floor(np.minimum.accumulate((self.estimates + half)[:, ::-1], axis=1)[:, ::-1] + 1e-6)
         most = np.where(self.totals < 0, np.iinfo(np.int64).max // 2, self.totals)[:, None]
@@ -494,8 +494,8 @@ def levels_of_quantiles(q: Any) -> FloatArray:
     return parts.astype(np.float64)
 
 
-def _checked(confidence: Any) -> float:
-    """Check a confidence."""
+def checked_confidence(confidence: Any) -> float:
+    """Check a confidence, and return it as a float."""
     number = isinstance(confidence, (int, float)) and not isinstance(confidence, bool)
     if not number or not 0 < confidence <= HIGHEST_CONFIDENCE:
         raise ArgumentError(

@@ -23,7 +23,7 @@ from pandas_dptree.ingest.reading import Bounding
 from pandas_dptree.ingest.tallies import Tally
 from pandas_dptree.mechanisms.exponential import SMALLEST_EXPONENT
 from pandas_dptree.mechanisms.quantiles import BaseMeasure, Drawing, draw_quantiles, n_depths
-from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.distribution import Distribution, checked_confidence
 from pandas_dptree.output.doubtful_tables import Doubt, drawn_at_bounds
 from pandas_dptree.output.empty_tables import Totals, usual_causes
 from pandas_dptree.output.frames import release_frame
@@ -107,6 +107,8 @@ class QuantilePlan(Plan[pd.DataFrame]):
                 "and `trees` spend more than the privacy loss allows.",
                 hint="make the plan with plan_quantiles, which divides the loss.",
             )
+        if self.confidence is not None:
+            checked_confidence(self.confidence)
         if self.draws is None:
             return
         if min(exponents_of(self.drawing, self.q)) < SMALLEST_EXPONENT:

@@ -227,7 +227,8 @@ OF_TREES = {
     "middles of bins": entry("draws", "grid", to=lambda old: {"middles": old["bounds"]}),
 }
 FLIP = {"permute-and-flip": entry("draws", "selection", to="permute_and_flip")}
-INTERVALS = {"no confidence": entry("confidence", to=None)}
+NO_CONFIDENCE = [0, 1.0, 2, 0.9999, True, "0.9", math.nan, -0.5]
+INTERVALS = {f"a confidence of {value!r}": entry("confidence", to=value) for value in [None, *NO_CONFIDENCE]}
 NO_INTERVALS = {"a confidence": entry("confidence", to=0.9)}
 
 
@@ -271,11 +272,19 @@ def edits_of(plan):
 
 
 @each("name", ["one, epsilon", "quartiles, rho", "one, delta"])
-def test_other_neighbors_and_rows_change_the_exponent_of_edited_plans(name):
-    """Nothing is stored that these could contradict, so such a plan is another one, as private as it says."""
+def test_exponents_that_other_neighbors_or_rows_do_not_have_are_refused(name):
     plan = PLANS[name]
-    rows = read(plan, entry("max_contributions", to=5))
-    assert rows.drawing.exponent(F(1, 2)) == plan.drawing.exponent(F(1, 2)) / 5
     other = {"add_remove": "replace", "replace": "add_remove"}[plan.neighbors]
-    edited = read(plan, entry("neighbors", to=other))
-    assert edited.drawing.neighbors == other and edited.digest != plan.digest
+    smaller = entry("draws", "exponents", to=lambda old: [each / 2 for each in old])
+    for edit in (entry("max_contributions", to=5), entry("neighbors", to=other), smaller):
+        with pytest.raises(dpt.ArgumentError):
+            read(plan, edit)
+
+
+@each("mechanism", ["exponential", "laplace"])
+@each("confidence", NO_CONFIDENCE)
+def test_a_confidence_is_checked_before_anything_is_read_or_charged(confidence, mechanism):
+    with pytest.raises(dpt.ArgumentError, match="confidence"):
+        dpt.plan_quantiles(
+            "v", 0.5, bounds=(0, 1000), bins=4, epsilon=1, confidence=confidence, mechanism=mechanism
+        )
