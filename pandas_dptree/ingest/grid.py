@@ -24,6 +24,9 @@ __all__ = ["GridTally", "PointCounts", "grid_counts", "open_grid", "points_of_co
 _MOST_RECORDS = 2**50
 """Of a group; a thousand times as many still fit into 64 bits."""
 
+_MOST_ALTOGETHER = 2**62
+"""Records of all groups, which are counted one after another."""
+
 
 class PointCounts(NamedTuple):
     """Distinct places in increasing order, and the number of records at each; int64 arrays.
@@ -100,6 +103,7 @@ def points_of_counts(counts: IntArray) -> PointCounts:
 
     **Privacy.** Negative counts are 0. Clipping moves no two counts further apart.
     """
-    clipped = np.clip(counts, 0, _MOST_RECORDS // counts.shape[1]).reshape(-1)
+    most = min(_MOST_RECORDS // counts.shape[1], _MOST_ALTOGETHER // max(counts.size, 1))
+    clipped = np.clip(counts, 0, most).reshape(-1)
     places = np.flatnonzero(clipped)
     return PointCounts(places, clipped[places])

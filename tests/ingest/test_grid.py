@@ -16,7 +16,7 @@ from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import Domain
 from pandas_dptree.hierarchy.grid import Grid
 from pandas_dptree.ingest import tallies
-from pandas_dptree.ingest.grid import GridTally, PointCounts, grid_counts
+from pandas_dptree.ingest.grid import GridTally, PointCounts, grid_counts, points_of_counts
 from pandas_dptree.ingest.numbers import numbers
 from pandas_dptree.ingest.tallies import Rows
 from pandas_dptree.ingest.times import times
@@ -145,6 +145,26 @@ def test_batches_of_an_engine_add_up(size):
     assert counted(batches) == {0: 1, 1: 1, 2: 2, 4: 2}
     assert sum(counted(batches, unit="u", k=2).values()) == 2 + 1 + 2
     assert counted(batches, unit="u", k=9) == counted(batches)
+
+
+# Counts in bins -----------------------------------------------------------------------------------------
+
+
+def test_counts_in_bins_are_counts_of_their_middles():
+    counts = np.array([[0, 3, -2], [1, 0, 5]])
+    assert as_dict(points_of_counts(counts)) == {1: 3, 3: 1, 5: 5}
+    assert as_dict(points_of_counts(np.zeros((0, 3), dtype=np.int64))) == {}
+
+
+@each("shape", [(1, 1), (1, 1000), (2**14, 4)])
+def test_the_largest_counts_add_up_without_overflow(shape):
+    """A thousand times the records of a group fit into 64 bits, and so do the records of all groups."""
+    counts = np.full(shape, 2**63 - 1)
+    rows = points_of_counts(counts).rows
+    assert len(rows) == counts.size
+    assert int(rows[0]) * shape[1] * 1000 < 2**63 and int(rows[0]) * counts.size < 2**63
+    few = np.full(shape, 10**9)
+    assert (points_of_counts(few).rows == 10**9).all()
 
 
 # How far one unit moves the counts -----------------------------------------------------------------------
