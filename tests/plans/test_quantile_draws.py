@@ -12,12 +12,13 @@ import pytest
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.grid import Grid
-from pandas_dptree.mechanisms.quantiles import row_moves
+from pandas_dptree.mechanisms.quantiles import Drawing, draw_quantiles, row_moves
 from pandas_dptree.plans.quantile_draws import Draws, drawable, fraction_of, steps_of
 from pandas_dptree.privacy.conversions import zcdp_delta
 from pandas_dptree.privacy.loss import PrivacyLoss
 from tests.helpers_cases import each
 from tests.helpers_json import resealed
+from tests.helpers_random import seeded_bytes
 
 F = Fraction
 GRID = Grid(Bins.of("v", bounds=(0, 100), bins=1), F(1))
@@ -106,6 +107,21 @@ def test_each_quantile_is_drawn_from_a_part(n):
     assert len(steps) == n and all(0 < step < 1 for step in steps)
     if n == 3:
         assert steps == [F(1, 2), F(1, 2), F(1, 2)]
+    drawn = []
+
+    class Recording(Drawing):
+        def exponent(self, fraction):
+            drawn.append(fraction)
+            return super().exponent(fraction)
+
+    draw_quantiles(
+        np.arange(50), np.ones(50, dtype=np.int64), n_groups=1, size=60, quantiles=fractions, measures=None,
+        drawing=Recording(
+            epsilon=F(9), neighbors="replace", max_contributions=1, several=True, permutes=False
+        ),
+        source=seeded_bytes(1),
+    )  # fmt: skip
+    assert sorted(drawn) == sorted(steps)
 
 
 # Whole plans ---------------------------------------------------------------------------------------------
