@@ -18,6 +18,7 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import cache, partial
@@ -38,6 +39,7 @@ SMALLEST = 1e-3  # noise scales are never below this, however large the stated l
 DIGITS = 60  # masses are whole multiples of 10**-60
 SLOT = 128  # digits for each sum of products of two masses
 CUT = Decimal("1e-36")  # tails of losses with less than this are cut off, and added to delta
+MOST_SUMS = 2048  # bins of which weighted sums are computed again
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 ALWAYS_UNCHECKED = (
     "that the noise was drawn from a secret source, with these scales",
@@ -304,7 +306,40 @@ CROSSED: dict[str, Rule] = {
     "margins": either(NULL, many(many(whole(0), 1), 1)), "keep_linear": one_of(True, False),
     "known": many(named({"exact": FACTS, "at_least": FACTS}), 1),
 }
-RULES = {"additive": COMMON | PART, "joint": COMMON | JOINT, "units": UNITS, "crossed": CROSSED}
+BINS: dict[str, Rule] = {
+    "column": NAME, "type": one_of("number", "timestamp", "duration"), "unit": one_of(None, "ns"),
+    "timezone": either(NULL, text),
+    "edges": lambda value: many(number, 2)(value) and all(a < b for a, b in pairwise(value)),
+}
+DRAWS: dict[str, Rule] = {
+    "grid": either(
+        named({"bounds": named(BINS), "granularity": QUANTITY["unit"]}), named({"middles": named(BINS)})
+    ),
+    "loss": IS_LOSS, "epsilon": POSITIVE, "selection": one_of("exponential", "permute_and_flip"),
+    "exponents": many(POSITIVE, 1),
+}
+TREES: dict[str, Rule] = {
+    "loss": IS_LOSS, "levels": whole(1), "bins": named(BINS),
+    "known": either(NULL, named({"total": whole(0)}), named({"exact": FACTS, "at_least": FACTS})),
+    "strategy": either(
+        named({
+            "kind": one_of("tree"), "noise": one_of("laplace", "gaussian"), "branching": many(whole(1), 1),
+            "shares": many(FRACTION, 1),
+            "noise_scales": many(either(NULL, lambda value: number(value) and value >= SMALLEST), 1),
+        }),
+        named({"kind": one_of("factorization"), "bits": one_of(*range(8, 17)), "noise_scale": POSITIVE}),
+    ),
+}
+QUANTILES: dict[str, Rule] = {key: rule for key, rule in COMMON.items() if key not in NOT_OF_UNITS} | {
+    "domain": either(NULL, hexadecimal), "nodes": either(NULL, many(whole(0), 1)),
+    "mechanism": one_of("laplace", "gaussian", "exponential", "permute_and_flip"), "column": NAME,
+    "q": many(FRACTION, 1), "confidence": PART["confidence"],
+    "draws": either(NULL, named(DRAWS)), "trees": either(NULL, named(TREES)),
+}
+RULES = {
+    "additive": COMMON | PART, "joint": COMMON | JOINT, "units": UNITS, "crossed": CROSSED,
+    "quantiles": QUANTILES,
+}
 # fmt: on
 
 
@@ -485,8 +520,11 @@ def columns_of(plan: dict[str, Any], quantities: Sequence[Quantity]) -> list[str
     return names
 
 
-def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> Tree | None:
-    """Check levels, keys and the order of the rows, and return the tree that they form."""
+def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report, lines: int = 1) -> Tree | None:
+    """Check levels, keys and the order of the rows, and return the tree that they form.
+
+    Each of them is the first of so many lines.
+    """
     levels, depth = plan["levels"], {name: level for level, name in enumerate(plan["levels"])}
     wrong: list[str] = []
     nodes: set[tuple[str, ...]] = set()
@@ -496,11 +534,13 @@ def check_rows(plan: dict[str, Any], rows: list[list[str]], report: Report) -> T
         level = depth.get(row[0], -1)
         keys = tuple(row[1 : level + 1])
         if level < 0 or any(row[level + 1 : len(levels)]):
-            wrong.append(f"{line(place)} has a level that the plan does not have, or keys below its level")
+            wrong.append(
+                f"{line(place * lines)} has a level that the plan does not have, or keys below its level"
+            )
         elif keys in nodes:
-            wrong.append(f"{line(place)} repeats the node {keys}")
+            wrong.append(f"{line(place * lines)} repeats the node {keys}")
         elif level and keys[:-1] not in nodes:
-            wrong.append(f"{line(place)}, node {keys}, has no parent above it")
+            wrong.append(f"{line(place * lines)}, node {keys}, has no parent above it")
         else:
             nodes.add(keys)
             found[level] += 1
@@ -1038,19 +1078,26 @@ def check_budget(quantity: Quantity, laplace: bool, tree: Tree, report: Report) 
         report.check(unused, all_used, figures)
 
 
+def check_sums(losses: Sequence[dict[str, float]], loss: dict[str, float], report: Report) -> bool:
+    """Check that losses keep to a stated one together, and use it; return whether they add up."""
+    if not all(each.keys() == loss.keys() for each in losses):
+        return False
+    for name, stated in loss.items():
+        used = sum((exact(each[name]) for each in losses), Fraction(0))
+        figures = f"{name} {float(used):.12g} of {float(stated):.12g}"
+        report.check(f"{name} of all together", used <= exact(stated), figures)
+        all_used = used >= exact(stated) * (1 - Fraction(1, 10**6))
+        report.check(f"{name} of all together is used", all_used, figures)
+    return True
+
+
 def check_joint_budget(
     plan: dict[str, Any], quantities: Sequence[Quantity], laplace: bool, report: Report
 ) -> None:
     """Check that the quantities keep to the stated loss together, and use it."""
     loss, spending = plan["loss"], [each for each in quantities if each.scales]
     losses = [each.part["loss"] for each in spending]
-    if all(each.keys() == loss.keys() for each in losses):
-        for name, stated in loss.items():
-            used = sum((exact(each[name]) for each in losses), Fraction(0))
-            figures = f"{name} {float(used):.12g} of {float(stated):.12g}"
-            report.check(f"{name} of all together", used <= exact(stated), figures)
-            all_used = used >= exact(stated) * (1 - Fraction(1, 10**6))
-            report.check(f"{name} of all together is used", all_used, figures)
+    if check_sums(losses, loss, report):
         return
     if laplace or not loss.get("delta") or any("rho" not in each for each in losses):
         report.check("budget of all together", False, "the parts state losses that cannot be added up")
@@ -1444,8 +1491,8 @@ def verify(
         report.skip("budget and table", f"the kind of plan is {kind}{what}, which this program cannot check")
         report.status = 3
         return
-    if kind == "crossed":
-        verify_crossed(plan, table, report)
+    if kind in ("crossed", "quantiles"):
+        (verify_crossed if kind == "crossed" else verify_quantiles)(plan, table, report)
         return
     if not check_format(plan, report):
         return
@@ -1679,6 +1726,338 @@ def next_margins(margin: Margin, margins: Iterable[Margin]) -> list[Margin]:
         if finer != margin and all(0 <= b - a <= 1 for a, b in zip(margin, finer, strict=True))
     ]
     return [finer for finer in below if not any(o != finer and all(map(int.__le__, o, finer)) for o in below)]
+
+
+# Quantiles --------------------------------------------------------------------------------------------------
+
+
+def verify_quantiles(plan: dict[str, Any], table: Path, report: Report) -> None:
+    """Check a plan for quantiles: what it spends, and that its table has values that it can release."""
+    found = list(faults(plan, QUANTILES, "the plan"))
+    found = found or list(faults_of_quantiles(plan))
+    if not report.check("format", not found, "; ".join(found) or "quantiles, version 3, all keys and types"):
+        return
+    if plan["draws"]:
+        check_draws(plan, report)
+    if plan["trees"]:
+        check_trees(plan, report)
+    parts = [part["loss"] for part in (plan["draws"], plan["trees"]) if part]
+    if not check_sums(parts, plan["loss"], report):
+        report.check("budget of all together", False, "the parts state losses that cannot be added up")
+    check_quantiles(plan, *read_table(table), report)
+    if plan["draws"]:
+        report.skip("values that were drawn", "any point of the grid may be drawn, though not as likely")
+    if plan["trees"]:
+        report.skip("values and intervals of trees", "the table does not have the counts they are read from")
+
+
+def fractions_of(plan: dict[str, Any]) -> list[Fraction]:
+    """Return the fractions that the quantiles of a plan mean: 1/3 for the nearest float."""
+    return [Fraction(q).limit_denominator(1000) for q in plan["q"]]
+
+
+def faults_of_quantiles(plan: dict[str, Any]) -> Iterator[str]:
+    """List what contradicts itself in a plan for quantiles."""
+    draws, trees, n = plan["draws"] or {}, plan["trees"] or {}, len(plan["levels"])
+    if (plan["nodes"] is None) != (plan["domain"] is None) or len(plan["nodes"] or [1]) != n:
+        yield "`nodes` does not have one entry for each level of groups"
+    of_trees = n - 1 if draws and plan["confidence"] is None else n
+    if trees.get("levels", 0) != of_trees:
+        yield "`trees` are not those of the levels that need them"
+    strategy = trees.get("strategy", {})
+    if plan["mechanism"] != draws.get("selection", strategy.get("noise", "gaussian")):
+        yield "`mechanism` is not that of the draws, nor the noise of trees"
+    if trees and strategy["kind"] == "tree":
+        lengths = {len(strategy[name]) for name in ("shares", "noise_scales")}
+        leaves = math.prod(strategy["branching"])
+        if lengths != {len(strategy["branching"]) + 1} or leaves < len(trees["bins"]["edges"]) - 1:
+            yield "the trees do not have one entry for each level of bins, or too few bins"
+    if plan["q"] != sorted(plan["q"]):
+        yield "`q` is not in order"
+    points = draws.get("grid", {})
+    if any(each["column"] != plan["column"] for each in (points.get("bounds"), trees.get("bins")) if each):
+        yield "the column of the draws, or of the trees, is another one"
+    if draws:
+        yield from faults_of_draws(plan, points)
+
+
+def faults_of_draws(plan: dict[str, Any], points: dict[str, Any]) -> Iterator[str]:
+    """List what contradicts itself in how quantiles are drawn from points."""
+    fractions = [Fraction(0), *fractions_of(plan), Fraction(1)]
+    near = all(abs(float(each) - q) < 1e-9 for each, q in zip(fractions[1:-1], plan["q"], strict=True))
+    if not near or any(before >= after for before, after in pairwise(fractions)):
+        yield "`q` are not different fractions between 0 and 1 with denominators up to 1000"
+    if len(plan["draws"]["exponents"]) != len(plan["q"]):
+        yield "there is not one exponent for each quantile"
+    if plan["draws"]["selection"] == "permute_and_flip" and len(plan["levels"]) > 1:
+        yield "permute-and-flip has no base measure, which draws of groups have"
+    if "middles" in points:
+        if plan["trees"] or len(plan["q"]) > 1:
+            yield "the middles of bins are for a single quantile without trees"
+    elif len(points["bounds"]["edges"]) != 2 or Grid.of(points).size < 2:
+        yield "the grid does not have two bounds, with points between them"
+    elif plan["trees"] and Grid.of(points).edges(len(plan["trees"]["bins"]["edges"]) - 1) != [
+        Fraction(edge) for edge in plan["trees"]["bins"]["edges"]
+    ]:
+        yield "the bins of the trees are not cells of the grid"
+
+
+class Grid(NamedTuple):
+    """The points from which quantiles are drawn: multiples of their granularity from 0, or from `start`."""
+
+    unit: Fraction
+    low: int
+    size: int
+    start: int  # of times, in nanoseconds
+    is_time: bool
+
+    @classmethod
+    def of(cls, points: dict[str, Any]) -> Grid:
+        """Read a grid: of numbers the multiples of the granularity, of times those from the first bound."""
+        unit, is_time = Fraction(*points["granularity"]), points["bounds"]["type"] != "number"
+        first, last = points["bounds"]["edges"]
+        if is_time:
+            return cls(unit, 0, (last - first) // unit + 1, first, is_time)
+        low, high = (round(Fraction(repr(float(end))) / unit) for end in (first, last))
+        return cls(unit, low, high - low + 1, 0, is_time)
+
+    def has(self, value: Fraction) -> bool:
+        """Whether a value is a point; numbers are floats, computed from whole multiples."""
+        point = round((value - self.start) / self.unit)
+        exact = self.start + point * self.unit
+        numerator, denominator = map(float, self.unit.as_integer_ratio())
+        same = value == exact if self.is_time else float(value) == point * numerator / denominator
+        return same and self.low <= point < self.low + self.size
+
+    def edges(self, n: int) -> list[Fraction]:
+        """Return the edges of n cells, halfway between points: floats, or whole nanoseconds."""
+        firsts, half = [i * self.size // n for i in range(n + 1)], self.unit / 2
+        if self.is_time:
+            return [self.start + first * self.unit - int(half) for first in firsts]
+        return [Fraction(float((self.low + first) * self.unit - half)) for first in firsts]
+
+
+def check_draws(plan: dict[str, Any], report: Report) -> None:
+    """Check what the draws spend, and that a record counts in them as much as that allows, and no more.
+
+    Half of the quantiles are drawn at the last depth, half of the others at the one before, and so on. The
+    draws of one depth spend epsilon together; or epsilon**2/8 of a rho, unless they permute and flip.
+    """
+    draws, loss = plan["draws"], plan["draws"]["loss"]
+    depths, epsilon = len(plan["q"]).bit_length(), Fraction(draws["epsilon"])
+    permutes = draws["selection"] == "permute_and_flip"
+
+    def keeps(epsilon: Fraction) -> bool:
+        rho = depths * epsilon**2 / 8
+        if "rho" in loss:
+            return not permutes and rho <= exact(loss["rho"])
+        stated, delta = exact(loss["epsilon"]), decimal(exact(loss["delta"]))
+        if depths * epsilon <= stated:
+            return True
+        return not permutes and delta > 0 and concentrated_delta(rho, stated) <= delta
+
+    figures = f"{depths} x {float(epsilon):.12g} by {draws['selection']}, allowed {loss}"
+    report.check("budget of the draws", keeps(epsilon), figures)
+    more = epsilon * (1 + Fraction(1, 10**6))
+    report.check("draws spend all of their loss", not keeps(more), f"{float(more):.12g} would be too much")
+    several = len(plan["q"]) > 1 or len(plan["levels"]) > 1 or "middles" in draws["grid"]
+    expected = [
+        epsilon / (2 * plan["max_contributions"] * rank_moves(fraction, plan["neighbors"], several))
+        for fraction in parts_drawn(fractions_of(plan), Fraction(0), Fraction(1))
+    ]
+    wrong = [
+        f"{q} has {stated!r}, not {float(planned)!r}"
+        for q, stated, planned in zip(plan["q"], draws["exponents"], expected, strict=True)
+        if abs(Fraction(stated) / planned - 1) > Fraction(1, 10**12)
+    ]
+    report.each("exponents of the draws", wrong, len(expected))
+
+
+def parts_drawn(quantiles: list[Fraction], below: Fraction, above: Fraction) -> list[Fraction]:
+    """Return what each quantile is of its part: of the records between those that were drawn before.
+
+    The middle one is drawn first, of all records; then those on both sides of it in the same way.
+    """
+    if not quantiles:
+        return []
+    middle = len(quantiles) // 2
+    own = quantiles[middle]
+    first, last = (
+        parts_drawn(quantiles[:middle], below, own),
+        parts_drawn(quantiles[middle + 1 :], own, above),
+    )
+    return [*first, (own - below) / (above - below), *last]
+
+
+def rank_moves(fraction: Fraction, neighbors: str, several: bool) -> int:
+    """Return how far one record moves the distances of a quantile a/b, of b times the ranks.
+
+    It is max(a, b - a) if it is added or removed. If it is replaced it is twice that, since it may leave one
+    of several groups or parts for another; but b if all distances are of the same records.
+    """
+    a, b = fraction.as_integer_ratio()
+    if neighbors == "add_remove":
+        return max(a, b - a)
+    return 2 * max(a, b - a) if several else b
+
+
+def check_trees(plan: dict[str, Any], report: Report) -> None:
+    """Check the noise of the trees over bins, or weighted sums of bins, on all levels of groups together."""
+    trees, k, replace = plan["trees"], plan["max_contributions"], plan["neighbors"] == "replace"
+    strategy, n_bins = trees["strategy"], len(trees["bins"]["edges"]) - 1
+    rows, move, shares, scales = 2 * k if replace else k, Move(1, 1, 1), [1.0], []
+    if strategy["kind"] == "tree":
+        total = math.fsum(strategy["shares"]) or 1.0
+        shares, scales = [share / total for share in strategy["shares"]], strategy["noise_scales"]
+    elif n_bins <= MOST_SUMS:
+        move, scales = move_of_sums(n_bins, strategy["bits"]), [strategy["noise_scale"]]
+    else:
+        report.skip("budget of the trees", f"weighted sums of more than {MOST_SUMS} bins take too long")
+        return
+    move = Move(rows * move.l1, rows * k * move.l2, k * move.linf)
+    part = {"loss": trees["loss"], "known": {"exact": [[]]}, "shares": [[share] for share in shares]}
+    laplace, quantities = strategy.get("noise") == "laplace", []
+    for n in (1, trees["levels"]):
+        own = part | {"noise_scales": [[scale] for scale in scales] * n}
+        measured = n * sum(scale is not None for scale in scales)
+        quantities.append(Quantity("the trees", own, "nothing", rows, [[move] * measured], replace=replace))
+    check_budget(quantities[1], laplace, Tree([[0]], [[]]), report)
+    check_shares(quantities[0], laplace and "epsilon" in trees["loss"], report)
+
+
+def move_of_sums(n: int, bits: int) -> Move:
+    """Return how far one record moves weighted sums of n bins.
+
+    The record of bin j adds (h(i - j) + h(i + j + 1)) d(j) to the sum i. Here h is even, h(x) = -h(2n - x),
+    and it is the cosine transform of 1/sqrt(2 sin); d is inverse to the length of its column. Both are
+    rounded to whole numbers.
+    """
+    cosines = [math.cos(math.pi * m / (2 * n)) for m in range(4 * n)]
+    x = [1 / math.sqrt(2 * math.sin((2 * k + 1) * math.pi / (4 * n))) for k in range(n)]
+    h, least = [], math.inf
+    for m in range(n):
+        transformed = math.fsum(each * cosines[m * (2 * k + 1) % (4 * n)] for k, each in enumerate(x)) / n
+        least = min(least, max(0, round(2**bits * transformed)))
+        h.append(least)
+    h = [*h, 0, *(-each for each in reversed(h[1:]))]
+    columns = [[h[abs(i - j)] + h[i + j + 1] for i in range(n)] for j in range(n)]
+    squares = [sum(each * each for each in column) for column in columns]
+    d = [math.floor(2.0**bits * math.sqrt(min(squares) / square)) for square in squares]
+    l1 = max(weight * sum(column) for weight, column in zip(d, columns, strict=True))
+    return Move(l1, max(w * w * s for w, s in zip(d, squares, strict=True)), l1)
+
+
+def check_quantiles(plan: dict[str, Any], names: list[str], rows: list[list[str]], report: Report) -> None:
+    """Check columns, groups and quantiles of the table, and then its values."""
+    q, levels = plan["q"], plan["levels"]
+    keys = ["level", *levels[1:]] if len(levels) > 1 else []
+    planned = [*keys, "q", "value", *["lower", "upper"] * (plan["confidence"] is not None)]
+    fitting = names == planned and all(len(row) == len(names) for row in rows)
+    report.check("columns", fitting, f"{names}" if fitting else f"{names}; planned {planned}")
+    firsts = rows[:: len(q)]
+    if not fitting or (keys and check_rows(plan, firsts, report, len(q)) is None):
+        report.skip("values", "columns or rows are not as planned: was the table filtered, sorted, renamed?")
+        return
+    n = len(q) * (len(firsts) if keys else 1)
+    wrong = [
+        line(place)
+        for place, row in enumerate(rows)
+        if parse(row[len(keys)]) != q[place % len(q)]
+        or row[: len(keys)] != firsts[place // len(q)][: len(keys)]
+    ]
+    whole_groups = report.check("rows", len(rows) == n, f"{len(rows)} of {n // len(q)} x {len(q)}")
+    if report.each("quantiles of each group", wrong, n) and whole_groups:
+        check_quantile_values(plan, [row[len(keys) + 1 :] for row in rows], report)
+
+
+def check_quantile_values(plan: dict[str, Any], rows: list[list[str]], report: Report) -> None:
+    """Check that values are points, or within the bounds, and in order in their groups and intervals."""
+    points = (plan["draws"] or {}).get("grid", {})
+    bins = plan["trees"]["bins"] if plan["trees"] else points.get("middles") or points["bounds"]
+    values: list[list[Any]] = [[value_of(text, bins) for text in row] for row in rows]
+    unread = [
+        line(place)
+        for place, (row, (value, *ends)) in enumerate(zip(rows, values, strict=True))
+        if None in ends or (value is None and row[0])
+    ]
+    if not report.each(f"values are {bins['type']}s", unread, len(rows)):
+        return
+    size, wrong, order, empty = len(plan["q"]), [], [], 0
+    allowed = (size,) if points and len(plan["levels"]) == 1 else (0, size)  # a draw has a value
+    for start in range(0, len(rows), size):
+        found = [value for value, *_ in values[start : start + size] if value is not None]
+        wrong += [line(start)] * (len(found) not in allowed)
+        order += [line(start)] * (found != sorted(found))
+        empty += not found
+    report.each("groups have all quantiles or none", wrong, len(rows) // size)
+    report.each("quantiles of a group are in order", order, len(rows) // size)
+    if empty:
+        report.skip(f"{empty} groups without values", "whether nobody can be in them is not in the plan")
+    wrong = [
+        f"{rows[place][0]} in {line(place)}"
+        for place, (value, *_) in enumerate(values)
+        if value is not None and not can_be_released(value, points, bins)
+    ]
+    report.each(
+        "values are points of the grid" if points else "values are within the bounds", wrong, len(rows)
+    )
+    if plan["confidence"] is not None:
+        first, *_, last = bins["edges"]
+        wrong = [
+            line(place)
+            for place, (value, low, high) in enumerate(values)
+            if not first <= low <= (low if value is None else value) <= high <= last
+        ]
+        report.each("intervals contain the value, within the bounds", wrong, len(rows))
+
+
+def can_be_released(value: Fraction, points: dict[str, Any], bins: dict[str, Any]) -> bool:
+    """Whether a value is one of the points, or if there are none, within the bounds."""
+    if "bounds" in points:
+        return Grid.of(points).has(value)
+    first, *_, last = map(Fraction, bins["edges"])
+    if not points:
+        return first <= value <= last
+    slack = (last - first) / 10**9
+    return any(
+        abs(2 * value - Fraction(low) - Fraction(high)) <= slack for low, high in pairwise(bins["edges"])
+    )
+
+
+TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?:([+-])(\d\d):(\d\d))?", re.ASCII
+)
+DURATION = re.compile(r"(-?\d{1,6}) days?(?: \+?(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
+
+
+def value_of(text: str, bins: dict[str, Any]) -> Fraction | None:
+    """Read a number, or a time in nanoseconds (since 1970 in UTC, if it is no duration); None for others."""
+    try:
+        if bins["type"] == "number":
+            return Fraction(float(plain(text)))
+        found = (DURATION if bins["type"] == "duration" else TIME).fullmatch(text)
+        if found is None:
+            return None
+        if bins["type"] == "duration":
+            days, *clock = found.groups()
+            return Fraction(nanoseconds(int(days), *clock))
+        year, month, day, *clock, sign, hours, minutes = found.groups()
+        if (sign is None) != (bins["timezone"] is None):
+            return None
+        ahead = int(f"{sign or ''}1") * nanoseconds(0, hours, minutes)
+        return Fraction(
+            nanoseconds((date(int(year), int(month), int(day)) - date(1970, 1, 1)).days, *clock) - ahead
+        )
+    except (ValueError, OverflowError):
+        return None
+
+
+def nanoseconds(
+    days: int, hours: str | None, minutes: str | None, seconds: str | None = None, rest: str | None = None
+) -> int:
+    """Return a time in nanoseconds."""
+    whole_seconds = ((days * 24 + int(hours or 0)) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
+    return whole_seconds * 10**9 + int((rest or "").ljust(9, "0"))
 
 
 def check_release(

@@ -35,6 +35,11 @@ PLANS = {
     "relative error": (
         partial(dpt.plan, DOMAIN, epsilon=1.0, delta=1e-6, mechanism=dpt.Multiplicative(alpha=0.5)), 3
     ),
+    "quantiles": (
+        partial(dpt.plan_quantiles, "cost", [0.25, 0.5], bounds=(0, 50), granularity=1, domain=DOMAIN, bins=5,
+            mechanism="exponential", confidence=0.9, epsilon=1.0),
+        0,
+    ),
     "distribution": (
         partial(dpt.plan_distribution, "cost", bins=[0, 10, 50], domain=DOMAIN, epsilon=1.0), 3
     ),
