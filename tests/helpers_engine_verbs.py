@@ -101,6 +101,14 @@ VERBS = {
     "cdf": _of(dpt.cdf, "amount", **BINS),
     "histogram": _of(dpt.histogram, "number", bins=[2**53, 2**53 + 2, 2**53 + 4], **EPSILON),
     "quantiles": _of(dpt.quantiles, "amount", [0.1, 0.5, 0.9], **BINS),
+    "quantiles from a grid": _of(
+        dpt.quantiles, "amount", [0.25, 0.5], granularity=0.5, mechanism="exponential", bins=8,
+        strategy=[4, 2], by=["state"], domain=STATES, epsilon=200.0, **BOUNDS,
+    ),
+    "median of times": _of(
+        dpt.quantiles, "at", 0.5, granularity="1h", epsilon=200.0,
+        bounds=(pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2020-12-31", tz="UTC")),
+    ),
     "range_counts": _of(dpt.range_counts, "amount", [(0, 125), (62.5, 500)], **BINS),
     "calendar of dates": _of(dpt.tree_counts, DAYS, **EXACT),
     "calendar of times": _of(dpt.tree_counts, HOURS, **EXACT),
@@ -144,6 +152,7 @@ KINDS = {
         "release_distribution", "release_distribution of times", "cdf", "histogram", "quantiles",
         "range_counts",
     ],
+    "drawn quantiles": ["quantiles from a grid", "median of times"],
     "derived levels": [
         "calendar of dates", "calendar of times", "cut below keys", "mapping", "quadtree", "listed prefixes",
     ],
@@ -201,6 +210,10 @@ PLANS = {
     "bounded relative error": partial(dpt.plan, DOMAIN, **FACTOR),
     "distribution": partial(
         dpt.plan_distribution, "amount", **BOUNDS, bins=8, strategy=[4, 2], domain=DOMAIN_OF_STATES, **EPSILON
+    ),
+    "quantiles": partial(
+        dpt.plan_quantiles, "amount", 0.5, **BOUNDS, bins=8, mechanism="exponential", domain=DOMAIN_OF_STATES,
+        epsilon=200.0,
     ),
     "prefixes": partial(dpt.plan, ADDRESSES, **APPROXIMATE, mechanism="gaussian"),
     "private keys": partial(

@@ -70,8 +70,7 @@ def find_quantile_plan(
     depth = 0 if domain is None else domain.tree.depth
     n_trees = depth if confidence is None else depth + 1
     trees, draws = None, None
-    strategy = given["strategy"]
-    has_bins = bins is not None or not isinstance(strategy, str) or strategy != "auto"
+    has_bins = bins is not None or not _is_auto(given["strategy"])
     if _are_drawn(levels, mechanism, has_bins=has_bins):
         grid = _grid(column, bounds, granularity)
         _check_size(grid, domain)
@@ -113,7 +112,7 @@ def _refuse_options_of_trees(bins: Any, given: Mapping[str, Any]) -> None:
     """Refuse what only trees need; there are none."""
     set_to = {
         "bins": bins is not None,
-        "strategy": given["strategy"] != "auto",
+        "strategy": not _is_auto(given["strategy"]),
         "known": given["known"] is not None,
     }
     for name, is_set in set_to.items():
@@ -123,6 +122,10 @@ def _refuse_options_of_trees(bins: Any, given: Mapping[str, Any]) -> None:
                 "has no meaning for quantiles that are drawn, without groups or `confidence`.",
                 hint='leave it out, or pass mechanism="laplace" for a tree over bins.',
             )
+
+
+def _is_auto(strategy: object) -> bool:
+    return isinstance(strategy, str) and strategy == "auto"
 
 
 def find_middles_plan(bins: Bins, q: Any, *, source: Source, **options: Unpack[NoisyOptions]) -> QuantilePlan:
