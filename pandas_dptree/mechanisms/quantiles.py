@@ -50,7 +50,7 @@ import numpy as np
 from pandas_dptree.hierarchy.tree import IntArray
 from pandas_dptree.mechanisms.exponential import Entries, choose, permute_and_flip, weight_table
 from pandas_dptree.mechanisms.rejection_sampling import ByteSource, uniform_words
-from pandas_dptree.privacy.sensitivity import Neighbors
+from pandas_dptree.privacy.sensitivity import Neighbors, count_sensitivity
 
 __all__ = ["BaseMeasure", "Drawing", "draw_quantiles", "n_depths", "row_moves"]
 
@@ -68,10 +68,10 @@ def n_depths(n_quantiles: int) -> int:
 
 def row_moves(fraction: Fraction, neighbors: Neighbors, *, several: bool) -> int:
     """Return how far a row moves distances at most, in all groups or parts together if there are several."""
-    one = max(fraction.numerator, fraction.denominator - fraction.numerator)
-    if neighbors == "add_remove":
-        return one
-    return 2 * one if several else fraction.denominator
+    rows = count_sensitivity(neighbors=neighbors).l1  # a row that is replaced leaves a part and enters one
+    if rows == 2 and not several:
+        return fraction.denominator
+    return rows * max(fraction.numerator, fraction.denominator - fraction.numerator)
 
 
 class BaseMeasure(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Unpack
@@ -24,7 +25,7 @@ from pandas_dptree.plans.doubtful_arguments import warn_of_arguments
 from pandas_dptree.plans.options import QUANTILES, NoisyOptions, stated_loss, with_defaults
 from pandas_dptree.plans.quantile_draws import Draws, drawable, exponents_of
 from pandas_dptree.plans.quantiles import QuantilePlan, hierarchy_above
-from pandas_dptree.privacy.quantity import Quantity
+from pandas_dptree.privacy.quantity import granularity_between
 from pandas_dptree.privacy.unit import protected
 
 __all__ = ["find_middles_plan", "find_quantile_plan"]
@@ -80,7 +81,7 @@ def find_quantile_plan(
         if mechanism == "auto" and min(exponents_of(drawing, levels)) < SMALLEST_EXPONENT:
             draws, granularity = None, None
     if draws is not None and n_trees:
-        n_bins = _N_BINS if bins is None else Bins.of(column, bounds=bounds, bins=bins).n_bins
+        n_bins = _n_bins(column, bounds, bins)
         above = hierarchy_above(domain, n_trees)
         given["mechanism"] = "auto"
         trees = best_distribution_plan(grid.bins(n_bins), above, of_trees, totals[:n_trees], given)
@@ -106,6 +107,19 @@ def find_quantile_plan(
         privacy_unit=unit,
         max_contributions=most,
     )
+
+
+def _n_bins(column: Hashable, bounds: Any, bins: Any) -> int:
+    """Return the number of bins of trees beside draws: their edges follow from the grid."""
+    if bins is None:
+        return _N_BINS
+    if not isinstance(bins, (int, np.integer)):
+        raise ArgumentError(
+            "bins",
+            f"must be a number for quantiles that are drawn from a grid, not {quote(bins)}.",
+            hint='for example bins=100; mechanism="laplace" reads them from a tree over bins of any edges.',
+        )
+    return Bins.of(column, bounds=bounds, bins=bins).n_bins
 
 
 def _refuse_options_of_trees(bins: Any, given: Mapping[str, Any]) -> None:
@@ -202,7 +216,7 @@ def _grid(column: Hashable, bounds: Any, granularity: Any) -> Grid:
             )
         granularity = 1 if width < MOST_POINTS else None
     low, high = ends.edges.tolist()
-    return Grid(ends, Quantity.of(column, (low, high), granularity).unit)
+    return Grid(ends, granularity_between((low, high), granularity))
 
 
 def _is_whole(bound: Any) -> bool:
@@ -212,10 +226,10 @@ def _is_whole(bound: Any) -> bool:
 def _step(ends: Bins, bounds: Any, granularity: Any) -> int:
     """Return the granularity of times in nanoseconds: one day between dates, otherwise one of `_TIMES`."""
     if granularity is not None:
-        try:
-            step = int(pd.Timedelta(granularity).as_unit("ns").value)
-        except (ValueError, TypeError, OverflowError):
-            step = 0
+        step = 0
+        if isinstance(granularity, (str, datetime.timedelta, np.timedelta64)):
+            with suppress(ValueError, OverflowError):
+                step = int(pd.Timedelta(granularity).as_unit("ns").value)
         if step <= 0:
             raise ArgumentError(
                 "granularity",

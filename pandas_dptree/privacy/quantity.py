@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pandas_dptree.errors import ArgumentError, is_name, naming, quote
 from pandas_dptree.privacy.sensitivity import Neighbors, Sensitivity, sum_sensitivity
 
-__all__ = ["COUNT", "MAX_UNITS", "Quantity"]
+__all__ = ["COUNT", "MAX_UNITS", "Quantity", "granularity_between"]
 
 MAX_UNITS = 2**31
 """Most units that one row may add. Sums of fewer than 2**32 rows then fit into 64 bits, and floats
@@ -92,13 +92,7 @@ class Quantity:
                 hint=naming("column", "income", column),
             )
         lower, upper = _pair(bounds)
-        unit = _default_granularity(upper - lower) if granularity is None else _exact(granularity)
-        if unit is None or unit <= 0:
-            raise ArgumentError(
-                "granularity",
-                f"must be a positive number, not {quote(granularity)}.",
-                hint="for example granularity=0.01 to add up cents.",
-            )
+        unit = granularity_between(bounds, granularity)
         low, high = round(lower / unit), round(upper / unit)
         if low == high:
             raise ArgumentError(
@@ -209,6 +203,19 @@ def _exact(number: Any) -> Fraction | None:
     if not size < _LARGEST or (number != 0 and not size * _LARGEST > 1):
         return None  # a short text such as 1e-999999999 may need more digits than fit into memory
     return Fraction(str(number))
+
+
+def granularity_between(bounds: tuple[Any, Any], granularity: Any = None) -> Fraction:
+    """Return the granularity of values between two bounds as an exact number, that given or the default."""
+    lower, upper = _pair(bounds)
+    unit = _default_granularity(upper - lower) if granularity is None else _exact(granularity)
+    if unit is None or unit <= 0:
+        raise ArgumentError(
+            "granularity",
+            f"must be a positive number, not {quote(granularity)}.",
+            hint="for example granularity=0.01 for amounts in cents.",
+        )
+    return unit
 
 
 def _default_granularity(width: Fraction) -> Fraction:
