@@ -75,6 +75,19 @@ class Strategy(ABC):
     def range_variances(self, starts: IntArray, stops: IntArray, *, known_total: bool) -> FloatArray:
         """Compute the variances of the numbers of values in the bins ``starts <= bin < stops``."""
 
+    @property
+    def slopes(self) -> FloatArray:
+        r"""The part of the error of the total in that of each estimate, shape (n_bins,).
+
+        With :math:`\text{error}_t = a_t\,\text{error}_n + \rho_t`, where :math:`\rho_t` is uncorrelated with
+        the error of the total, a known total lowers the variance from :math:`V_t` to
+        :math:`V'_t = \mathrm{Var}(\rho_t)`, as it is one more measurement, without noise. So
+        :math:`a_t^2 = (V_t - V'_t) / V_n`.
+        """
+        variances = self.variances(known_total=False)
+        explained = np.maximum(variances - self.variances(known_total=True), 0.0)
+        return np.asarray(np.sqrt(explained / explained[-1]))
+
     def errors(self, n_groups: int, source: ByteSource, *, known_total: bool) -> FloatArray:
         """Draw the errors of groups, shape (n_groups, n_bins): the estimates for groups without values."""
         no_values = np.zeros((n_groups, self.n_bins), dtype=np.int64)
@@ -106,10 +119,7 @@ class Strategy(ABC):
         narrower, on average over bins and shares, or if they would take too many draws. All are found as for
         `half_widths`, from four times as many draws if these are not too many, and public.
 
-        **Standard errors.** A known total is one more measurement, without noise, so it lowers the variances
-        from :math:`V_t` to :math:`V'_t` by what the error of the total explains:
-        :math:`\text{error}_t = a_t\,\text{error}_n + \rho_t` with :math:`a_t^2 = (V_t - V'_t) / V_n`, and
-        :math:`\rho_t` is uncorrelated with :math:`\text{error}_n` and has the variance :math:`V'_t`. So
+        **Standard errors.** With the `slopes` :math:`a_t`,
 
         .. math:: \mathrm{Var}(D_t) = V'_t + (a_t - p)^2 V_n, \qquad
             \frac{D_t^2}{\mathrm{Var}(D_t)} \le \frac{\rho_t^2}{V'_t} + \frac{\text{error}_n^2}{V_n}
@@ -158,11 +168,11 @@ def _largest_errors(strategy: Strategy, known_total: bool, n_draws: int) -> Floa
 
 def _parts_of_variance(strategy: Strategy, known_total: bool) -> tuple[FloatArray, FloatArray, float]:
     """Return the slopes a of the errors on that of the total, the variances of the rest, and of the total."""
-    variances, residual = strategy.variances(known_total=known_total), strategy.variances(known_total=True)
-    explained = np.maximum(variances - residual, 0.0)
-    of_total = float(variances[-1])
-    slopes = np.sqrt(np.divide(explained, of_total, out=np.zeros_like(explained), where=of_total > 0))
-    return slopes, np.where(residual > _ROUNDING * variances, residual, 0.0), of_total
+    variances = strategy.variances(known_total=True)
+    residual = np.where(variances > _ROUNDING * strategy.variances(known_total=False), variances, 0.0)
+    if known_total:
+        return np.zeros(strategy.n_bins), residual, 0.0
+    return strategy.slopes, residual, float(strategy.variances(known_total=False)[-1])
 
 
 @lru_cache(maxsize=64)

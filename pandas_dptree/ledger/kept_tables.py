@@ -16,6 +16,7 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
@@ -306,11 +307,17 @@ def _made_dataset(variables: list[Any], indexes: list[Any], attrs: dict[Any, Any
 
 
 def _of_ours(of: Any) -> _Kind:
-    """Return the kind of a dataclass. It is made of its fields, without computing anything again."""
+    """Return the kind of a dataclass. It is made of its fields, without computing anything again.
+
+    Files that were written before the class had its last fields have none of them: they have their defaults.
+    """
 
     def made(*parts: Any) -> Any:
         new: Any = object.__new__(of)
-        for field, part in zip(fields(of), parts, strict=True):
+        added = [field.default for field in fields(of)[len(parts) :]]
+        if NO_DEFAULT in added:
+            raise TypeError("a part is missing")
+        for field, part in zip(fields(of), [*parts, *added], strict=True):
             object.__setattr__(new, field.name, part)
         return new
 

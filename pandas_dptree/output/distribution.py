@@ -93,6 +93,10 @@ class Distribution:
         The attributes of each table: ``dp``, how the release was made, and ``dp_plan``, its plan as text.
     cumulative : numpy.ndarray of int64, shape (n_groups, n_bins)
         The non-decreasing integers closest to `estimates`, from 0 to the number of records.
+    variances_left : numpy.ndarray, shape (n_groups, 2), or None
+        What part of the variances of a group's own measurement is left, because the groups of all levels
+        agree with each other: of those with a known total, and of what the error of the total adds. None if
+        no levels were made consistent.
     """
 
     bins: Bins
@@ -102,6 +106,7 @@ class Distribution:
     strategy: Errors
     attrs: Mapping[str, Any]
     cumulative: IntArray = field(init=False)
+    variances_left: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Correct the estimates to be whole and non-decreasing."""
@@ -118,17 +123,25 @@ class Distribution:
     @property
     def std_errors(self) -> FloatArray:
         """Standard errors of `estimates`, shape (n_groups, n_bins)."""
-        return np.sqrt(self._by_group(self.strategy.variances))
+        return np.sqrt(self._variances_by_group(self.strategy.variances))
 
     def _range_errors(self, starts: IntArray, stops: IntArray) -> FloatArray:
         """Standard errors of the differences of `estimates`, shape (n_groups, n_ranges)."""
-        return np.sqrt(self._by_group(partial(self.strategy.range_variances, starts, stops)))
+        return np.sqrt(self._variances_by_group(partial(self.strategy.range_variances, starts, stops)))
 
     def _by_group(self, of: Callable[..., FloatArray]) -> FloatArray:
-        """Evaluate `of` for each group, with or without a known total; a known total of 0 has no error."""
+        """Evaluate `of`, half widths, for each group; a known total of 0 has no error."""
         cases, group = np.unique(self.totals >= 0, return_inverse=True)
-        variances = np.stack([of(known_total=bool(case)) for case in cases])[group]
-        return np.where((self.totals == 0)[:, None], 0.0, variances)
+        widths = np.stack([of(known_total=bool(case)) for case in cases])[group]
+        return np.where((self.totals == 0)[:, None], 0.0, widths)
+
+    def _variances_by_group(self, of: Callable[..., FloatArray]) -> FloatArray:
+        """Evaluate `of`, variances of a group's own measurement, and what is left of them in each group."""
+        left = self.variances_left
+        if left is None:
+            left = np.stack([self.totals != 0, self.totals < 0], axis=1).astype(np.float64)
+        known, unknown = of(known_total=True), of(known_total=False)
+        return np.outer(left[:, 0], known) + np.outer(left[:, 1], np.maximum(unknown - known, 0.0))
 
     def cdf(self, *, confidence: float | None = None) -> pd.DataFrame:
         """Tabulate how many values, and what share of them, lie below the end of each bin.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -15,10 +14,11 @@ import pandas as pd
 from pandas_dptree.distribution.strategies import Strategies
 from pandas_dptree.distribution.strategy import Strategy
 from pandas_dptree.errors import ArgumentError
+from pandas_dptree.estimation.group_levels import consistent_groups, mean_variances_left, variances_left
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
 from pandas_dptree.hierarchy.known_counts import Known
-from pandas_dptree.hierarchy.tree import IntArray
+from pandas_dptree.hierarchy.tree import IntArray, Tree
 from pandas_dptree.ingest.arrays import bin_counts
 from pandas_dptree.ingest.bins import BinTally, binned_counts, open_bins
 from pandas_dptree.ingest.frames import Records
@@ -162,11 +162,21 @@ class DistributionPlan(Plan[Distribution]):
     def errors(self) -> FloatArray:
         """Root of the mean variance of a group's cumulative counts, for each level, in counts.
 
-        For a group of unknown total, unless the totals of all groups of the level are known.
+        Of groups of unknown total, unless the totals of all groups of the level are known.
         """
-        known = [bool((totals >= 0).all()) for totals in self.totals]
-        error = {each: math.sqrt(self.strategy.variances(known_total=each).mean()) for each in set(known)}
-        return np.array([error[each] for each in known])
+        known, unknown = (self.strategy.variances(known_total=each).mean() for each in (True, False))
+        left = mean_variances_left(self._variances_left, self.totals, self._listed)
+        return np.asarray(np.sqrt(left @ [known, max(unknown - known, 0.0)]))
+
+    @cached_property
+    def _variances_left(self) -> list[FloatArray]:
+        """What part of the variances of its own measurement each group has, by level: see `Distribution`."""
+        return variances_left(self._tree, self.totals)
+
+    @property
+    def _tree(self) -> Tree:
+        """The tree of groups; without names, each is a root."""
+        return Tree((), n_roots=len(self.totals[0])) if self.domain is None else self.domain.tree
 
     def _prepared(self, data: Any) -> Release:
         if isinstance(data, np.ndarray):
@@ -193,10 +203,8 @@ class DistributionPlan(Plan[Distribution]):
     def _estimates(self, counts: IntArray, origin: Origin, done: Done) -> list[FloatArray]:
         """Estimate the cumulative counts of all groups by level. Exact counts do not leave this function."""
         levels = [counts]
-        if self.domain is not None:
-            tree = self.domain.tree
-            for level in reversed(range(tree.depth)):
-                levels.insert(0, tree.sum_children(level, levels[0]))
+        for level in reversed(range(self._tree.depth)):
+            levels.insert(0, self._tree.sum_children(level, levels[0]))
         estimates: list[FloatArray] = []
         for exact, totals in zip(levels, self.totals, strict=True):
             if estimates:
@@ -219,15 +227,24 @@ class DistributionPlan(Plan[Distribution]):
         )
 
     def _distribution(self, estimates: Sequence[FloatArray], origin: Origin) -> Distribution:
-        """Make the released distribution of the groups that a table shows."""
+        """Make the released distribution of the groups that a table shows, consistent over the levels."""
+        several = len(estimates) > 1
         return Distribution(
             bins=self.bins,
             groups=self._groups,
-            estimates=self._shown(estimates),
+            estimates=self._consistent(estimates) if several else self._shown(estimates),
             totals=self._shown(self.totals),
             strategy=self.strategy,
             attrs=self._attrs(origin),
+            variances_left=self._shown(self._variances_left) if several else None,
         )
+
+    def _consistent(self, estimates: Sequence[FloatArray]) -> FloatArray:
+        """Estimate the cumulative counts of the groups that a table shows from those of all groups."""
+        shown = np.empty((sum(map(np.count_nonzero, self._listed)), self.bins.n_bins))
+        for bins, levels in consistent_groups(self._tree, estimates, self.totals, self.strategy.slopes):
+            shown[:, bins] = self._shown(levels)
+        return shown
 
     @property
     def _groups(self) -> pd.DataFrame | None:
@@ -270,12 +287,8 @@ class DistributionPlan(Plan[Distribution]):
 
     @cached_property
     def _listed(self) -> list[npt.NDArray[np.bool_]]:
-        if self.domain is None:
-            return [np.ones(len(self.totals[0]), dtype=bool)]
-        tree = self.domain.tree
-        return [
-            np.broadcast_to(tree.listed(level), tree.level_sizes[level]) for level in range(tree.depth + 1)
-        ]
+        tree = self._tree
+        return [np.broadcast_to(tree.listed(level), size) for level, size in enumerate(tree.level_sizes)]
 
     @property
     def mechanism_name(self) -> str:
