@@ -1,8 +1,11 @@
 """The bytes of released tables restore them, and no other bytes do."""
 
 import datetime
+import hashlib
+import json
 import subprocess
 import sys
+import zlib
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from decimal import Decimal
@@ -15,6 +18,7 @@ import xarray as xr
 from hypothesis import given
 
 import pandas_dptree as dpt
+from pandas_dptree.errors import LedgerError
 from pandas_dptree.ledger.kept_tables import from_bytes, to_bytes
 from tests.helpers_arrays import NO_NOISE, visits_of_the_world
 from tests.helpers_cases import each
@@ -130,6 +134,29 @@ def test_distributions_of_groups_without_names():
     plan = dpt.plan_distribution("cost", bounds=(0, 4), bins=4, epsilon=1.0)
     several = replace(plan, totals=(np.array([5, -1, 0]),))
     there_and_back(several.release(np.ones((3, 4), dtype=np.int64)))
+
+
+def test_distributions_that_were_kept_before_levels_agreed():
+    """Their last field is missing, and has its default; no other may be."""
+    released = PLANS["DistributionPlan"].release(RECORDS)
+    for left_out, readable in ((1, True), (2, False)):
+        start, digest_and_rest = to_bytes(released).split(b"\n", 1)
+        body = digest_and_rest[32:]
+        whole = zlib.decompress(body[1:]) if body[:1] == b"z" else body[1:]
+        end = 8 + int.from_bytes(whole[:8], "little")
+        content, lengths = json.loads(whole[8:end])
+        del content["tuple"][0]["Distribution"][-left_out:]
+        text = json.dumps([content, lengths]).encode()
+        old = b"-" + len(text).to_bytes(8, "little") + text + whole[end:]
+        old = start + b"\n" + hashlib.sha256(old).digest() + old
+        if not readable:
+            with pytest.raises(LedgerError, match="changed or damaged"):
+                from_bytes(old)
+            continue
+        back, _ = from_bytes(old)
+        assert back.variances_left is None
+        assert_same(released.quantiles(0.5), back.quantiles(0.5))
+        assert (back.std_errors >= released.std_errors).all()
 
 
 def test_trees_of_datasets():
