@@ -84,7 +84,8 @@ class Distribution:
     groups : pandas.DataFrame or None
         One row per group, with its ``level`` and keys; None if all records are one group.
     estimates : numpy.ndarray, shape (n_groups, n_bins)
-        Unbiased estimates of the cumulative counts. They need not be monotone.
+        Unbiased estimates of the cumulative counts. They need not be monotone. Those of the groups of a
+        hierarchy add up, until they are rounded to `cumulative`.
     totals : numpy.ndarray of int64, shape (n_groups,)
         The number of records of each group if it is public, otherwise -1.
     strategy : Errors

@@ -70,7 +70,7 @@ class DistributionPlan(Plan[Distribution]):
     `release` returns a `Distribution`, from which any number of tables can be made. It takes records, or the
     counts of each bin, for each group of the finest level in the order of the domain: whole numbers of shape
     ``(n_groups, n_bins)``, or ``(n_bins,)`` without groups. Negative counts and those of structural zeros are
-    set to 0; the largest are clipped, so that no sum overflows.
+    set to 0; the largest are clipped, so that no sum overflows. The levels of groups are estimated together.
 
     **Privacy**: values outside the bounds are clipped. Rows without a value, or outside the domain, are
     dropped, and their number is not reported.

@@ -179,6 +179,34 @@ def test_intervals_are_narrower_than_those_of_the_band(known):
         assert width < part * width_from_band(made[0], q, 0.95)
 
 
+@pytest.mark.parametrize("n_groups", [200, pytest.param(4000, marks=pytest.mark.slow)])
+@each("options", [{"epsilon": 2.0}, {"epsilon": 2.0, "strategy": [8]}, {"rho": 0.1, "strategy": "tree"}])
+@each("known", [False, True])
+def test_half_widths_of_a_single_level_hold_for_all_levels_together(n_groups, options, known):
+    """Many groups of two groups each: all are estimated from three measurements, or more."""
+    keys = pd.DataFrame({"a": np.arange(2 * n_groups) // 2, "b": np.arange(2 * n_groups) % 2})
+    if known:
+        options = {**options, "known": {"a": dict.fromkeys(range(n_groups), 90)}}
+    planned = plan(8, (0, 8), domain=dpt.Domain.from_frame(keys, by=["a", "b"]), **options)
+    counts = np.array([[3, 0, 9, 20, 8, 0, 0, 5], [0, 10, 10, 5, 5, 5, 5, 5]])
+    released = planned.release(np.tile(counts, (n_groups, 1)), rng=rng(6))
+    alone = np.sqrt(planned.strategy.variances(known_total=False))
+    assert (released.std_errors[1:, :-1] < 0.9 * alone[:-1]).all()
+    exact = np.concatenate([np.tile(counts.sum(axis=0), (n_groups, 1)), np.tile(counts, (n_groups, 1))])
+    exact, slack = exact.cumsum(axis=1), 3 / math.sqrt(n_groups)
+    for confidence in (0.5, 0.8, 0.95):
+        lower, upper = (each[1:] for each in released._band(confidence))
+        held = ((lower <= exact) & (exact <= upper)).all(axis=1)
+        assert held[:n_groups].mean() >= confidence - slack * math.sqrt(confidence * (1 - confidence))
+        assert held[n_groups:].mean() >= confidence - slack * math.sqrt(confidence * (1 - confidence))
+        for q in (0.1, 0.5, 0.9):
+            lower, upper = (each[1:, 0] for each in released.quantile_intervals(q, confidence))
+            true = quantile_bins(exact, np.array([q]))[:, 0]
+            held = (lower <= true) & (true < upper)
+            assert held[:n_groups].mean() >= confidence - slack * math.sqrt(confidence * (1 - confidence))
+            assert held[n_groups:].mean() >= confidence - slack * math.sqrt(confidence * (1 - confidence))
+
+
 def test_intervals_of_quantiles_are_in_order_and_hold_the_estimate():
     released = plan(32, (0, 1), epsilon=0.5, domain=dpt.Domain.from_frame(GROUPS[:40], by=["g"])).release(
         GROUPS[:40].loc[np.repeat(np.arange(40), 9)].assign(x=np.tile(np.linspace(0, 1, 9), 40)), rng=rng(1)
