@@ -132,6 +132,16 @@ class Grid:
             edges = [float((self.low + int(point)) * self.unit - half) for point in first]
         return Bins.of(self.column, bounds=None, bins=edges)
 
+    def ends(self, lower: npt.NDArray[Any], upper: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
+        """Return the first and the last point between edges of the cells: values, with at least one point."""
+        if not self.bounds.is_time:
+            half = float(self.unit / 2)
+            return self.find(lower + half), self.find(upper - half)
+        below = int(self.unit) // 2  # edges lie so far before the points
+        return self.find(lower + np.timedelta64(below)), self.find(
+            upper - np.timedelta64(int(self.unit) - below)
+        )
+
     @property
     def in_words(self) -> str:
         """How far apart the points are."""

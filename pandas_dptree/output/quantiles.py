@@ -58,7 +58,7 @@ def quantile_table(
     `groups` has the level and the keys of each group, and `read` the quantiles of all of them, or of the
     first ones, that were read from trees: these are rounded to the grid. `drawn`, shape (n_leaves, n_q), has
     points of the grid, and `rows` the group of each leaf; -1 for a leaf that is empty by definition. An
-    interval that was read is widened to contain what was drawn.
+    interval that was read ends at points, and is widened to contain what was drawn.
     """
     n_groups, missing = 1 if groups is None else len(groups), grid.missing
     values = np.full((n_groups, len(q)), missing, dtype=missing.dtype)
@@ -71,8 +71,12 @@ def quantile_table(
     values[rows[shown]] = grid.values_at(drawn[shown])
     columns = {"value": values.reshape(-1)}
     if read is not None and "lower" in read:
-        columns["lower"] = np.fmin(_plain(read["lower"]), columns["value"])
-        columns["upper"] = np.fmax(_plain(read["upper"]), columns["value"])
+        assert isinstance(grid, Grid)
+        lower, upper = map(grid.values_at, grid.ends(_plain(read["lower"]), _plain(read["upper"])))
+        columns["lower"], columns["upper"] = (
+            np.fmin(lower, columns["value"]),
+            np.fmax(upper, columns["value"]),
+        )
     flat: dict[str, Any] = {name: grid.labels(column) for name, column in columns.items()}
     if groups is None:
         return pd.DataFrame(flat, index=pd.Index(q, name="q", dtype=np.float64))

@@ -177,3 +177,11 @@ def test_middles_lie_in_their_bins_and_survive_json(bounds, n_bins):
     again = points_from_dict(json.loads(json.dumps(middles.to_dict())))
     assert isinstance(again, BinMiddles) and again.bins.same_as(middles.bins)
     assert getattr(middles.labels(values), "tz", None) == middles.bins.timezone
+
+
+@each("name", [name for name in GRIDS if name != "ages"])  # half a step before these is no time any more
+def test_intervals_of_cells_end_at_their_points(name):
+    grid = grid_of(*GRIDS[name])
+    cells, edges = grid.cells(7), grid.bins(7).edges
+    lower, upper = grid.ends(edges[:-1], edges[1:])
+    assert lower.tolist() == cells[:-1].tolist() and upper.tolist() == (cells[1:] - 1).tolist()
