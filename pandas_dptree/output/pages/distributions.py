@@ -11,10 +11,10 @@ import pandas as pd
 
 from pandas_dptree.errors import ArgumentError, kind_of_object
 from pandas_dptree.hierarchy.bins import Bins
-from pandas_dptree.output.html import Child, Markup, element
+from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.numbers import MISSING, exact_decimals
-from pandas_dptree.output.pages.quantiles import quantile_name, quantile_sections
-from pandas_dptree.output.pages.setting import Section, Setting, note, scrolled
+from pandas_dptree.output.pages.quantiles import quantile_name, quantile_sections, short_table
+from pandas_dptree.output.pages.setting import Section, Setting, note
 from pandas_dptree.output.pages.step_svg import step_svg
 from pandas_dptree.output.pages.texts import isolated
 
@@ -99,7 +99,7 @@ def _section(
         for part, row in zip(parts, found.itertuples(), strict=True)
     ]
     heads = (texts["distribution.part"], column, texts.fill("head.error.ends", share=share))
-    tables = [_table(page, texts.fill("distribution.quantiles", name=column), heads, rows)]
+    tables = [short_table(page, texts.fill("distribution.quantiles", name=column), heads, rows)]
     if ranges is None and table.bins.n_bins <= _FEW_BINS:
         ranges = _all_bins(table.bins)
     if ranges is not None:
@@ -148,28 +148,7 @@ def _ranges(page: Setting, table: Binned, ranges: Any, said: Callable[[Any], str
         )
     ]
     heads = (column, page.labels.name("count"), page.texts["head.error.std_error"])
-    return _table(page, page.texts.fill("distribution.ranges", name=column), heads, rows)
-
-
-def _table(page: Setting, caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
-    """Make a table of text cells: a name, a number, and its error."""
-    head: list[Child] = [
-        element("th", each, scope="col", class_=class_)
-        for each, class_ in zip(heads, (None, "n", "e"), strict=True)
-    ]
-    body = [
-        element(
-            "tr",
-            element("th", first, scope="row"),
-            element("td", value, class_="n"),
-            element("td", error, class_="e"),
-        )
-        for first, value, error in rows
-    ]
-    made = element(
-        "table", element("caption", caption), element("thead", element("tr", head)), element("tbody", body)
-    )
-    return scrolled(made, caption, page.texts)
+    return short_table(page, page.texts.fill("distribution.ranges", name=column), heads, rows)
 
 
 def _said(page: Setting, bins: Bins) -> Callable[[Any], str]:

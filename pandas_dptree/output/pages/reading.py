@@ -11,6 +11,7 @@ from pandas_dptree.output.additive import adds_up
 from pandas_dptree.output.derived.reliability import CLASSES, KNOWN
 from pandas_dptree.output.html import Markup, element
 from pandas_dptree.output.pages.numbers import MISSING
+from pandas_dptree.output.pages.quantiles import is_quantiles
 from pandas_dptree.output.pages.setting import Section, Setting, note
 from pandas_dptree.output.pages.texts import Texts, isolated
 from pandas_dptree.output.pages.views import Column, View
@@ -24,7 +25,11 @@ def reading_section(page: Setting, views: Sequence[View]) -> Section:
     texts = page.texts
     told = dict.fromkeys(sentence for view in views for sentence in _sentences(view, texts))
     sentences = [element("p", sentence) for sentence in [*_intervals(views, texts), *told]]
-    fixed = [element("p", sentence) for sentence in _fixed(views, texts)]
+    quantiles = all(map(is_quantiles, page.tables.values()))
+    fixed = [
+        element("p", sentence)
+        for sentence in ([texts["errors.quantiles"]] if quantiles else _fixed(views, texts))
+    ]
     graded = any(column.graded for view in views for column in view.columns)
     body = element(
         "div",

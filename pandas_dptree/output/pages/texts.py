@@ -89,6 +89,10 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "confidence whether any one of those protected is in the records.",
     "lede.noise.replace": "Random noise was added to the numbers on purpose, so that nobody can tell from "
     "them with confidence which records any one of those protected has.",
+    "lede.drawn": "The numbers were drawn at random on purpose, so that nobody can tell from them with "
+    "confidence whether any one of those protected is in the records.",
+    "lede.drawn.replace": "The numbers were drawn at random on purpose, so that nobody can tell from "
+    "them with confidence which records any one of those protected has.",
     "fact.protected": "Protected",
     "fact.protected.unit": "each {unit}, with at most {n} rows",
     "fact.protected.unit.one": "each {unit}, with one row",
@@ -182,8 +186,12 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "quantile.most": "largest",
     "quantiles.heading": "{name} by {level}",
     "quantiles.hours": "{name} (hours)",
-    "quantiles.told": "The intervals of all quantiles of a row hold at once. They end at the edges of the "
+    "quantiles.told": "The intervals of all quantiles of a group hold at once. They end at the edges of the "
     "bins in which values were counted.",
+    "quantiles.told.drawn": "The intervals of all quantiles of a group hold at once. They end at the edges "
+    "of the bins in which values were counted, or at the quantile itself, which was drawn.",
+    "quantiles.told.none": "How far these numbers may be from the true ones is not stated. The fewer records "
+    "there are, and the further their values are apart, the further it is.",
     # Tables that show large nodes only.
     "keys.other": "“(other)” is what the row above holds beside the rows shown below it: what few share, and "
     "records without a key. It is no key of the records.",
@@ -412,6 +420,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "errors.missing": "Where a mean is missing (–), there are too few records to distinguish it from noise.",
     "errors.only": "Noise is the only error that ± describes. Mistakes in the records are not part of it, "
     "and neither is what was not counted.",
+    "errors.quantiles": "Mistakes in the records are not part of what an interval holds, and neither is what "
+    "was not counted.",
     "errors.sums": "The errors of numbers that belong together were adjusted together. So the error of a sum "
     "is not the sum of the errors.",
     "errors.distinct": "Numbers of distinct {unit} do not add up: whoever is in several rows is counted in "

@@ -194,8 +194,9 @@ def _lede(page: Setting, views: Sequence[View]) -> str:
         told += [texts.fill(f"lede.{key}", total=total, levels=levels)] if total or levels else []
     stated = list(page.provenances.values())
     if all(each.get("neighbors") in ("add_remove", "replace") and not objections(each) for each in stated):
+        drawn = all(texts.get(f"drawn.{each.get('mechanism')}") for each in stated)
         replaced = any(each["neighbors"] == "replace" for each in stated)
-        told.append(texts["lede.noise.replace" if replaced else "lede.noise"])
+        told.append(texts[f"lede.{'drawn' if drawn else 'noise'}{'.replace' if replaced else ''}"])
     return " ".join(told)
 
 
@@ -249,7 +250,7 @@ def _downloads(page: Setting) -> list[Child]:
     for name, table in page.tables.items():
         if not isinstance(table, pd.DataFrame) or table.size > _LARGEST_DOWNLOAD:
             continue
-        content = table.to_csv(index=False).encode("utf-8", "replace")
+        content = table.to_csv(index=table.index.name is not None).encode("utf-8", "replace")
         if len(content) > _LARGEST_DOWNLOAD:
             continue
         text = page.texts.fill("fact.download.table", name=page.table_name(name))

@@ -114,7 +114,7 @@ def test_a_table_of_quantiles_is_shown_like_its_distribution(by_region):
     ("item", "told"),
     [
         ({"table": "counts", "as": "distribution"}, "wants a distribution"),
-        ({"table": "counts", "as": "quantiles"}, "wants a table of the quantiles of groups"),
+        ({"table": "counts", "as": "quantiles"}, "wants a table of the quantiles of a column"),
         ({"table": "age", "as": "levels"}, "wants a table of levels"),
         ({"table": "age", "as": "distribution", "ranges": [(0, 3)]}, "ranges"),
         ({"table": "age", "quantiles": [2]}, "must be numbers from 0 to 1"),

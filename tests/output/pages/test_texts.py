@@ -47,6 +47,10 @@ def tables():
     yield PEOPLE.dp.tree_means(**secret, rho=0.1, neighbors="replace", **of)
     yield PEOPLE.dp.tree_sums(**secret, epsilon=1.0, delta=1e-6, **of).iloc[1:]
     yield PEOPLE.dp.tree_counts(**secret, epsilon=99.0, privacy_unit=dpt.ROWS, rng=rng())
+    drawn = {"bounds": (0, 900), "epsilon": 1.0, "mechanism": "exponential", **UNIT}
+    yield PEOPLE.dp.quantiles("4", [0.5], **drawn)
+    yield PEOPLE.dp.quantiles("4", [0.25, 0.5], **secret, **drawn, bins=3, confidence=0.9)
+    yield PEOPLE.dp.quantiles("4", 1.0, bounds=(0, 9), bins=3, rho=0.1)
     yield PEOPLE.dp.tree_counts(["1"], private_keys=["1"], epsilon=1.0, delta=1e-6, **UNIT)
 
 
