@@ -88,13 +88,21 @@ def test_one_row_moves_distances_no_farther_than_stated_and_as_far(fraction, nei
 
 
 @pytest.mark.slow
-@each("k", [1, 2, 3])
+@each("k, fractions", [(1, [F(9, 10)]), (2, FRACTIONS), (3, FRACTIONS)])
 @each("neighbors", BOTH)
-@each("fraction", [*FRACTIONS, F(9, 10)])
-def test_several_rows_move_distances_no_farther_than_stated_and_as_far(fraction, neighbors, k):
-    stated = k * row_moves(fraction, neighbors, several=False)
-    n_rows = k + 3 if fraction.denominator < 10 else 10 * k
-    assert widest(distances, fraction, neighbors, k, n_rows=n_rows) == (stated, stated)
+def test_several_rows_move_distances_no_farther_than_stated_and_as_far(neighbors, k, fractions):
+    for fraction in fractions:
+        stated = k * row_moves(fraction, neighbors, several=False)
+        n_rows = k + 3 if k > 1 else fraction.denominator
+        assert widest(distances, fraction, neighbors, k, n_rows=n_rows) == (stated, stated)
+
+
+@each("fraction", FRACTIONS)
+def test_a_replaced_row_moves_two_groups_together_as_far_as_stated(fraction):
+    (alone, half) = widest(distances, fraction, "add_remove", 1)
+    assert alone == half
+    assert 2 * alone == row_moves(fraction, "replace", several=True)
+    assert alone == row_moves(fraction, "add_remove", several=True)
 
 
 def test_the_search_finds_distances_that_move_too_far():
@@ -315,10 +323,9 @@ def test_base_measures_of_several_quantiles_change_no_loss():
     one, other = (
         BaseMeasure(np.array([0, 1, 2]), np.array([[a, b]]), np.array([0])) for a, b in ((7, 1), (1, 3))
     )
-    assert keeps_to(pairs_of(2, 3, "add_remove"), THIRDS, drawing_of(several=True), [one, other])
-    assert keeps_to(
-        pairs_of(2, 2, "replace"), QUARTILES, drawing_of("replace", several=True), [one, one, other]
-    )
+    assert keeps_to(pairs_of(2, 2, "add_remove"), THIRDS, drawing_of(several=True), [one, other])
+    drawing = drawing_of("replace", several=True)
+    assert keeps_to([((0, 1), (1, 0)), ((0, 2), (1, 1))], QUARTILES, drawing, [one, one, other])
 
 
 def moved_rows(k):
