@@ -67,8 +67,8 @@ def groups(n_groups: int = 3_000, n_rows: int = 1_000_000) -> list[dict[str, obj
     domain = dpt.Domain.from_frame(pd.DataFrame({"county": np.arange(n_groups)}), by=["county"])
     parts = [0.25, 0.5, 0.75]
     exact = seconds(lambda: frame.groupby("county")["cost"].quantile(parts))
-    options = {"bounds": BOUNDS, "by": ["county"], "domain": domain, "epsilon": 1.0}  # in 1000 bins
-    ours = seconds(lambda: frame.dp.quantiles("cost", parts, **options))
+    options = {"bounds": BOUNDS, "bins": 1000, "by": ["county"], "domain": domain, "epsilon": 1.0}
+    ours = seconds(lambda: frame.dp.quantiles("cost", parts, confidence=0.95, **options))
     return [
         {
             "what": f"quantiles of {n_groups:,} groups, {n_rows:,} values, 1000 bins",
