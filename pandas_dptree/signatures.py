@@ -178,7 +178,8 @@ def _misfit(
         return CallError(unknown[0], f"is not an argument of {name}.", hint=hint)
     if n_positional > len(in_order):
         lists = '; several columns are one list, as in ["state", "city"]' if "by" in in_order else ""
-        named = _EXAMPLES.get(names[len(in_order)], f"{names[len(in_order)]}=...")
+        following = [name for name in (names[len(in_order)], "bounds") if name in _EXAMPLES and name in names]
+        named = _EXAMPLES[following[0]] if following else f"{names[len(in_order)]}=..."
         return CallError(
             in_order[-1],
             f"is the last argument that {name} takes by position.",

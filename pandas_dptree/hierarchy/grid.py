@@ -15,10 +15,13 @@ from pandas_dptree.errors import ArgumentError, quote
 from pandas_dptree.hierarchy.bins import Bins
 from pandas_dptree.hierarchy.tree import IntArray
 
-__all__ = ["MOST_POINTS", "BinMiddles", "Grid", "Points", "points_from_dict"]
+__all__ = ["MOST_POINTS", "BinMiddles", "Grid", "Points", "duration_in_words", "points_from_dict"]
 
 MOST_POINTS = 2**31
 """Of so many points the quotient of floats finds the nearest one, as `Quantity.to_units` explains."""
+
+_UNITS = {"d": 86_400 * 10**9, "h": 3_600 * 10**9, "min": 60 * 10**9, "s": 10**9, "ms": 10**6, "µs": 10**3}
+"""Units of time in nanoseconds, from the longest down."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,11 +146,14 @@ class Grid:
         )
 
     @property
+    def granularity(self) -> str:
+        """How far apart the points are, as text."""
+        return duration_in_words(int(self.unit)) if self.bounds.is_time else f"{float(self.unit):.10g}"
+
+    @property
     def in_words(self) -> str:
-        """How far apart the points are."""
-        if self.bounds.is_time:
-            return f"granularity {pd.Timedelta(int(self.unit), unit='ns')}"
-        return f"granularity {float(self.unit):.10g}"
+        """What the points are."""
+        return f"granularity {self.granularity}"
 
     def to_dict(self) -> dict[str, Any]:
         """Serialize the grid to plain JSON types."""
@@ -197,6 +203,13 @@ class BinMiddles:
 
 Points = Grid | BinMiddles
 """Public values, numbered from 0, from which quantiles are drawn."""
+
+
+def duration_in_words(nanoseconds: int) -> str:
+    """Return a duration as a number of the longest unit of which it is a multiple."""
+    fitting = ((symbol, unit) for symbol, unit in _UNITS.items() if nanoseconds % unit == 0)
+    symbol, unit = next(fitting, ("ns", 1))
+    return f"{nanoseconds // unit} {symbol}"
 
 
 def points_from_dict(data: Any) -> Points:

@@ -9,13 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.hierarchy.grid import Grid, Points
+from pandas_dptree.hierarchy.grid import Grid, Points, duration_in_words
 from pandas_dptree.hierarchy.tree import IntArray
 
 __all__ = ["bounds_in_json", "points_in_json", "quantile_table"]
-
-_UNITS = {"d": 86_400 * 10**9, "h": 3_600 * 10**9, "min": 60 * 10**9, "s": 10**9, "ms": 10**6, "µs": 10**3}
-"""Units of time in nanoseconds, from the longest down."""
 
 
 def bounds_in_json(ends: Any) -> list[float] | list[str]:
@@ -24,24 +21,13 @@ def bounds_in_json(ends: Any) -> list[float] | list[str]:
     if ends.dtype.kind == "f":
         return [float(end) for end in ends]
     if ends.dtype.kind == "m":
-        return [_duration_in_words(int(pd.Timedelta(end).as_unit("ns").value)) for end in ends]
+        return [duration_in_words(int(pd.Timedelta(end).as_unit("ns").value)) for end in ends]
     return [str(end).removesuffix(" 00:00:00") for end in ends]
 
 
 def points_in_json(points: Points) -> dict[str, Any]:
     """Describe the points of draws for a provenance: their granularity, or the number of bins."""
-    if not isinstance(points, Grid):
-        return {"n_bins": points.size}
-    if points.bounds.is_time:
-        return {"granularity": _duration_in_words(int(points.unit))}
-    return {"granularity": f"{float(points.unit):.10g}"}
-
-
-def _duration_in_words(nanoseconds: int) -> str:
-    """Return a duration as a number of the longest unit of which it is a multiple."""
-    fitting = ((symbol, unit) for symbol, unit in _UNITS.items() if nanoseconds % unit == 0)
-    symbol, unit = next(fitting, ("ns", 1))
-    return f"{nanoseconds // unit} {symbol}"
+    return {"granularity": points.granularity} if isinstance(points, Grid) else {"n_bins": points.size}
 
 
 def quantile_table(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pandas_dptree.errors import ArgumentError
+from pandas_dptree.errors import MOST_ENTRIES, ArgumentError
 from pandas_dptree.estimation.base_measure import densities
 from pandas_dptree.estimation.monotone import consistent_cdfs
 from pandas_dptree.hierarchy.domain import SOURCES, Domain, Source, level_names, source_in_words, source_of
@@ -183,7 +183,9 @@ class QuantilePlan(Plan[pd.DataFrame]):
         items = [] if self.trees is None else [*self.trees.losses.items]
         if self.draws is not None:
             last, depths = self.level_names[-1], n_depths(len(self.q))
-            names = [f"{last}, draws {depth}" for depth in range(depths)] if depths > 1 else [f"{last}, draw"]
+            names = (
+                [f"{last}, draws {depth + 1}" for depth in range(depths)] if depths > 1 else [f"{last}, draw"]
+            )
             items += [LevelItem(name, self.draws.level_loss) for name in names]
         return items
 
@@ -221,8 +223,11 @@ class QuantilePlan(Plan[pd.DataFrame]):
     @property
     def _release_in_words(self) -> str:
         how = "trees over bins" if self.draws is None else "a grid"
+        which = f"{len(self.q)} quantiles"
+        if len(self.q) <= MOST_ENTRIES:
+            which = f"the quantile{'s' * (len(self.q) > 1)} {', '.join(f'{each:.6g}' for each in self.q)}"
         return (
-            f"Plan of {len(self.q)} quantiles of {self.column!r} from {how}: {self.mechanism_name}, "
+            f"Plan of {which} of {self.column!r} from {how}: {self.mechanism_name}, "
             f"{self.protection}{source_in_words(self.domain)}"
         )
 

@@ -89,7 +89,7 @@ def test_intervals_of_times_are_widened_too(timezone):
     read = of_levels(*([day] for day in days))
     table = laid_out(times(timezone), [0.5], [[14]], read=read)
     assert (table["upper"] - table["lower"]).tolist() == [pd.Timedelta("5D")]
-    assert table.dtypes.nunique() == 1 and (table["value"] == table["upper"]).all()
+    assert len({*table.dtypes}) == 1 and (table["value"] == table["upper"]).all()
     missing = of_levels(*(pd.Series(pd.NaT, [0], table["value"].dtype) for _ in range(3)))
     assert laid_out(times(timezone), [0.5], [[14]], read=missing)["lower"].tolist() == [
         first + pd.Timedelta("14D")
@@ -99,9 +99,7 @@ def test_intervals_of_times_are_widened_too(timezone):
 # Tables of releases
 
 
-RECORDS = pd.DataFrame(
-    {"state": list("aab") * 100, "county": list("xyz") * 100, "v": np.arange(300) % 101}
-)
+RECORDS = pd.DataFrame({"state": list("aab") * 100, "county": list("xyz") * 100, "v": np.arange(300) % 101})
 PLACES = pd.DataFrame({"state": list("aab"), "county": list("xyz")})
 
 

@@ -318,7 +318,7 @@ def test_each_depth_of_draws():
     epsilon = Fraction(pure.draws.epsilon)
     assert pure.draws.permutes and pure.loss.exact.epsilon >= 2 * epsilon > pure.loss.exact.epsilon * 0.999
     each_loss = LevelLoss(epsilon=epsilon, rho=rho_of_epsilon(epsilon))
-    assert pure.losses.items == tuple(LevelItem(f"total, draws {depth}", each_loss) for depth in range(2))
+    assert pure.losses.items == tuple(LevelItem(f"total, draws {depth}", each_loss) for depth in (1, 2))
     epsilon = Fraction(units.draws.epsilon)
     assert units.losses.items == (LevelItem("total, draw", LevelLoss(epsilon=epsilon, rho=epsilon**2 / 8)),)
     assert Fraction(1, 10) >= epsilon**2 / 8 > Fraction(999, 10_000)
