@@ -74,26 +74,24 @@ def test_leaves_stand_in_their_rows_and_those_that_cannot_be_have_no_value():
     assert table["level"].tolist() == np.repeat(GROUPS["level"], 2).tolist()
 
 
-def test_intervals_are_widened_to_hold_what_was_drawn():
-    read = of_levels([5.0, 5.0, 5.0], [4.0, 4.0, np.nan], [6.0, 6.0, np.nan])
-    table = laid_out(GRID, [0.2, 0.5, 0.7], [[9, 20, 0]], read=read)
-    assert table["value"].tolist() == [4.5, 10.0, 0.0]
-    assert table["lower"].tolist() == [4.0, 4.0, 0.0]
-    assert table["upper"].tolist() == [6.0, 10.0, 0.0]
+def test_intervals_end_at_points_and_are_widened_to_hold_what_was_drawn():
+    """Edges of bins lie halfway between points: the first interval has the points from 4.5 to 6."""
+    read = of_levels([5.0, 5.0, 5.0], [4.25, 4.25, 4.25], [6.25, 6.25, 6.25])
+    table = laid_out(GRID, [0.2, 0.5, 0.7], [[10, 20, 0]], read=read)
+    assert table["value"].tolist() == [5.0, 10.0, 0.0]
+    assert table["lower"].tolist() == [4.5, 4.5, 0.0]
+    assert table["upper"].tolist() == [6.0, 10.0, 6.0]
 
 
 @each("timezone", [None, "America/New_York"])
 def test_intervals_of_times_are_widened_too(timezone):
     first = pd.Timestamp(DAYS[0], tz=timezone)
-    days = [first + pd.Timedelta(n, "D") for n in (10, 9, 12)]
+    days = [first + pd.Timedelta(n, "D") for n in (10, 8.5, 11.5)]
     read = of_levels(*([day] for day in days))
     table = laid_out(times(timezone), [0.5], [[14]], read=read)
+    assert table["lower"].tolist() == [first + pd.Timedelta(9, "D")]
     assert (table["upper"] - table["lower"]).tolist() == [pd.Timedelta("5D")]
     assert len({*table.dtypes}) == 1 and (table["value"] == table["upper"]).all()
-    missing = of_levels(*(pd.Series(pd.NaT, [0], table["value"].dtype) for _ in range(3)))
-    assert laid_out(times(timezone), [0.5], [[14]], read=missing)["lower"].tolist() == [
-        first + pd.Timedelta("14D")
-    ]
 
 
 # Tables of releases
