@@ -18,6 +18,7 @@ from pandas_dptree.plans.implicit import ImplicitPlan
 from pandas_dptree.plans.joint import JointPlan
 from pandas_dptree.plans.means import blank_below, mean_error
 from pandas_dptree.plans.measurement import Measurement
+from pandas_dptree.plans.quantiles import QuantilePlan
 from pandas_dptree.plans.units import UnitPlan
 from pandas_dptree.programmes.keeping import shelf_of, taken
 from pandas_dptree.programmes.problems import Problem
@@ -135,6 +136,9 @@ def _errors(table: Table) -> Iterator[str]:
         several = len(plan.level_names) > 1
         shown = ", ".join(f"{level} {_short(error)}" if several else _short(error) for level, error in levels)
         yield f"standard error of the number below a value: {shown}."
+    elif isinstance(plan, QuantilePlan):
+        measured = "; ".join(dict.fromkeys(plan.to_frame()["measured"]))
+        yield f"q = {', '.join(f'{q:g}' for q in plan.q)}: {measured}. Errors depend on the records."
     elif isinstance(plan, ImplicitPlan):
         frame = plan.to_frame()
         private = frame[frame["found_from"].notna()]

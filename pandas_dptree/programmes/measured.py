@@ -27,13 +27,17 @@ def values_of(section: Section, verb: str) -> dict[str, Any]:
         return found
     if verb == "agg":
         return _aggregations(section)
-    if verb == "distribution":
-        return {
-            "column": section.need("column", "a text", 'for example column = "cost".'),
-            "bins": section.rest(["bins"]).get("bins"),
-            "bounds": section.take("bounds", "a list"),
-        }
-    return {}
+    if verb not in ("distribution", "quantiles"):
+        return {}
+    found = {
+        "column": section.need("column", "a text", 'for example column = "cost".'),
+        "bins": section.rest(["bins"]).get("bins"),
+        "bounds": section.take("bounds", "a list"),
+    }
+    if verb == "quantiles":
+        found["q"] = section.need("q", "a number or a list", "for example q = [0.25, 0.5, 0.75].")
+        found["granularity"] = section.take("granularity", "a number or a text")
+    return found
 
 
 def _aggregations(section: Section) -> dict[str, Any]:

@@ -122,6 +122,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "a text or a table": (str, dict),
     "a text, a list of texts or a table": (str, list, dict),
     "a number or a text": (int, float, str),
+    "a number or a list": (int, float, list),
     "a date": (date,),
 }
 

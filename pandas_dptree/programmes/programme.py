@@ -151,11 +151,11 @@ class Table:
     ----------
     name : str
         Its name in the programme, the ledger, the names of files, and on the page.
-    verb : {"counts", "units", "sums", "means", "agg", "distribution"}
+    verb : {"counts", "units", "sums", "means", "agg", "distribution", "quantiles"}
     source : str
         The name of its source.
     hierarchy : tuple of str
-        The names of its hierarchies, nested; empty for a distribution without groups.
+        The names of its hierarchies, nested; empty for a distribution, or quantiles, without groups.
     plan : Plan
         With the loss, unit and domain filled in.
     line : int or None
@@ -240,7 +240,7 @@ class Checked:
     sources, tables : mapping of str
         By their names, in the order of the programme.
     hierarchies : mapping of str to Hierarchy
-        That of each table, by the name of the table; none for a distribution without groups.
+        That of each table, by the name of the table; none for a distribution, or quantiles, without groups.
     outputs : Outputs
     page : PageOptions
     account : Account or None

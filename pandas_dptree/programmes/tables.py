@@ -24,6 +24,7 @@ from pandas_dptree.plans.options import (
     JOINT,
     LOSS,
     PLAN,
+    QUANTILES,
     SUMS,
     UNIT,
     UNIT_PLAN,
@@ -47,9 +48,13 @@ _OPTIONS: Final[Mapping[str, Sequence[str]]] = {
         ("means", JOINT),
         ("agg", AGGREGATIONS),
         ("distribution", DISTRIBUTION),
+        ("quantiles", QUANTILES),
     )
 }
 """The options of each verb; the budget states the loss, and the source whom to protect."""
+
+_OF_ALL: Final = ("distribution", "quantiles")
+"""The verbs that need no hierarchy, and take one alone."""
 
 _BY_LEVEL: Final = ("split", "level_weights", "target", "max_per_node", "max_nodes")
 
@@ -121,12 +126,12 @@ def sketch_of(
     if verb is None:  # which keys it takes is not known
         return None
     crosses = isinstance(section.entries.get("by"), dict)
-    if crosses and verb in ("units", "distribution"):
+    if crosses and verb in ("units", *_OF_ALL):
         hint = "by = [...] nests the hierarchies, from the coarsest; or make a table of each."
         section.add("by", f'crosses several hierarchies, and verb = "{verb}" takes one.', hint)
         return None
     hierarchy = (
-        _crossed(section, levels) if crosses else _hierarchy(section, levels, needed=verb != "distribution")
+        _crossed(section, levels) if crosses else _hierarchy(section, levels, needed=verb not in _OF_ALL)
     )
     values = values_of(section, verb)
     check_max_nodes(section, verb, values)
@@ -142,7 +147,7 @@ def sketch_of(
     with section.problems.catching(section.path, own):
         _read_options(options, [] if hierarchy is None else list(map(str, _names(hierarchy))), folder)
     section.finish(_EXPLAINED)
-    lacks_hierarchy = hierarchy is None and (verb != "distribution" or parts)  # it is wrong itself
+    lacks_hierarchy = hierarchy is None and (verb not in _OF_ALL or parts)  # it is wrong itself
     if len(section.problems.found) > before or source is None or lacks_hierarchy:
         return None
     return Sketch(
@@ -391,6 +396,8 @@ def _plan(sketch: Sketch, options: Mapping[str, Any]) -> Plan[Any]:
         return plan(domain, private_keys=private, **options)
     if sketch.verb == "distribution":
         return plans.plan_distribution(values.pop("column"), domain=domain, **values, **options)
+    if sketch.verb == "quantiles":
+        return plans.plan_quantiles(values.pop("column"), values.pop("q"), domain=domain, **values, **options)
     if sketch.verb == "units":
         return plans.plan_units(domain, **options)
     if sketch.verb == "agg":

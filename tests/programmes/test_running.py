@@ -1,5 +1,7 @@
 """A run reads, charges, draws, keeps and writes; the next one goes on from what is on disk."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -10,6 +12,7 @@ import pandas as pd
 import pytest
 
 import pandas_dptree as dpt
+from pandas_dptree import verify
 from pandas_dptree.cli.statuses import Status, status_of
 from pandas_dptree.errors import (
     ArgumentError,
@@ -25,6 +28,7 @@ from pandas_dptree.programmes import running
 from pandas_dptree.programmes.describing import described
 from pandas_dptree.programmes.keeping import locked, shelf_of
 from pandas_dptree.programmes.outputs import as_tree
+from pandas_dptree.programmes.problems import ProgrammeError
 from tests.helpers_programmes import counts, is_empty, records
 
 
@@ -411,3 +415,58 @@ def test_a_period_that_is_not_over_is_said(visits):
     visits.run(replace(programme, period=replace(programme.period, end=tomorrow)))
     assert any("is not over" in each for each in visits.said)
     assert not any("is not over" in each for each in visits.said[1:])
+
+
+OF_QUANTILES = """
+format = "dptree 1"
+[sources.visits]
+files = "visits.parquet"
+privacy_unit = "person"
+max_contributions = 2
+[hierarchies.place]
+domain = "places.csv"
+by = ["region"]
+[budget]
+epsilon = 4
+ledger = "budget.sqlite"
+account = "patients"
+note = "once"
+[tables]
+median = { verb = "quantiles", column = "cost", q = 0.5, bounds = [0, 10], granularity = 0.01 }
+costs = { verb = "quantiles", column = "cost", q = [0.25, 0.5], bounds = [0, 10], granularity = 0.01, by = "place", bins = 4, confidence = 0.9, mechanism = "exponential" }
+days = { verb = "quantiles", column = "day", q = 0.5, bounds = [2026-01-01, 2026-12-31], granularity = "1D", by = "place", bins = 4, mechanism = "exponential" }
+[outputs]
+folder = "published"
+write = ["csv", "html"]
+"""  # noqa: E501
+
+
+def test_quantiles_are_released_shown_and_verified(tmp_path):
+    n = 300
+    frame = pd.DataFrame(
+        {"region": ["N", "S", "S"] * (n // 3), "person": range(n), "cost": [1.0, 2.5, 4.0] * (n // 3)}
+    )
+    frame["day"] = pd.Timestamp("2026-02-01") + pd.to_timedelta(frame["person"], unit="D")
+    frame.to_parquet(tmp_path / "visits.parquet")
+    pd.DataFrame({"region": ["N", "S"]}).to_csv(tmp_path / "places.csv", index=False)
+    dpt.Ledger.create(
+        tmp_path / "budget.sqlite", account="patients", privacy_unit="person", epsilon=9.0
+    ).close()
+    (tmp_path / "report.toml").write_text(OF_QUANTILES)
+    programme = dpt.Programme.from_file(tmp_path / "report.toml")
+    said = programme.describe()
+    assert "q = 0.25, 0.5: tree 4, 4 bins; exponential, granularity 0.01." in said
+    assert "exponential, granularity 1 d. Errors depend on the records." in said
+    first = programme.run()
+    assert first.released == ("median", "costs", "days")
+    folder = tmp_path / "published"
+    for name, table in first.tables.items():
+        pd.testing.assert_frame_equal(read_file(folder / f"{name}.csv"), table)
+        with contextlib.redirect_stdout(io.StringIO()):
+            assert verify.main([str(folder / f"{name}.csv.json"), str(folder / f"{name}.csv")]) == 0
+    assert list(first.tables["costs"]) == ["level", "region", "q", "value", "lower", "upper"]
+    page = (folder / "index.html").read_text()
+    assert all(f">{heading}<" in page for heading in ("Median", "Costs by region", "Day by region"))
+    with pytest.raises(ProgrammeError, match="lacks q"):
+        (tmp_path / "report.toml").write_text(OF_QUANTILES.replace("q = 0.5, ", ""))
+        dpt.Programme.from_file(tmp_path / "report.toml").check()

@@ -1,5 +1,7 @@
 """The plans of a programme are those of the verbs with the same arguments."""
 
+import datetime
+
 import pandas as pd
 import pytest
 
@@ -34,6 +36,7 @@ def costs():
 
 
 COSTS = {"columns": {"cost": {"bounds": [0, 100]}}}
+YEAR = [datetime.date(2026, 1, 1), datetime.date(2026, 12, 31)]
 CASES = {
     "options": (
         {"verb": "counts", "by": "place", "consistency": "linear", "split": {"total": 0.25, "region": 0.75}},
@@ -116,6 +119,26 @@ CASES = {
     "distribution": (
         {"verb": "distribution", "column": "cost", "bounds": [0, 100], "bins": 10, "by": "place"},
         lambda: dpt.plan_distribution("cost", bounds=[0, 100], bins=10, domain=place(), **UNIT),
+    ),
+    "median": (
+        {"verb": "quantiles", "column": "cost", "q": 0.5, "bounds": [0, 100]},
+        lambda: dpt.plan_quantiles("cost", 0.5, bounds=[0, 100], **UNIT),
+    ),
+    "quartiles of dates": (
+        {"verb": "quantiles", "column": "date", "q": [0.25, 0.5, 0.75], "by": "place", "granularity": "6h",
+         "bounds": YEAR, "bins": 4, "confidence": 0.9,
+         "mechanism": "exponential"},
+        lambda: dpt.plan_quantiles(
+            "date", [0.25, 0.5, 0.75], bounds=YEAR, bins=4,
+            granularity=pd.Timedelta(6, "h"), confidence=0.9, mechanism="exponential", domain=place(), **UNIT,
+        ),
+    ),
+    "deciles": (
+        {"verb": "quantiles", "column": "cost", "q": [0.1, 0.9], "bounds": [0, 100], "bins": 8,
+         "mechanism": "laplace", "known": {"total": 90}},
+        lambda: dpt.plan_quantiles(
+            "cost", [0.1, 0.9], bounds=[0, 100], bins=8, mechanism="laplace", known={"total": 90}, **UNIT
+        ),
     ),
 }  # fmt: skip
 

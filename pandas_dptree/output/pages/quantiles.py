@@ -59,7 +59,7 @@ def quantile_sections(
     view = shown.view(name, names)
     columns = [_as_shown(column, table, page.texts, said) for column in view.columns]
     sections = level_sections(shown, [replace(view, columns=columns)], max_rows=max_rows)
-    of = _column_name(page, name, table)
+    of = page.table_name(name) if _is_one_of_several(page, name) else _column_name(page, name, table)
     by = [page.labels.inline(level) for level, _ in view.levels]
     remark = _remark(page, table) or ""
     return [
@@ -119,6 +119,13 @@ def _column_name(page: Setting, name: str, table: pd.DataFrame) -> str:
     """Return the name of the column whose quantiles a table has."""
     of = page.labels.name(page.provenances[name].get("column", name))
     return page.texts.fill("quantiles.hours", name=of) if table["value"].dtype.kind == "m" else of
+
+
+def _is_one_of_several(page: Setting, name: str) -> bool:
+    """Whether a page has other tables of quantiles of the same column."""
+    found = [each for each, table in page.tables.items() if is_quantiles(table)]
+    column = page.provenances[name].get("column")
+    return any(each != name and page.provenances[each].get("column") == column for each in found)
 
 
 def _remark(page: Setting, table: pd.DataFrame) -> Markup | None:
@@ -208,7 +215,7 @@ def _as_shown(
     if "lower" in table:
         return column
     own = {field.name: getattr(column, field.name) for field in fields(column)}
-    return _Plain(**{**own, "error_heading": "", "error_kind": ""})
+    return _Plain(**{**own, "error_heading": "", "error_kind": "", "shows_ends": True})
 
 
 class _Moments(Format):

@@ -188,8 +188,8 @@ _ENGLISH: Final[Mapping[str, str]] = {
     "quantiles.hours": "{name} (hours)",
     "quantiles.told": "The intervals of all quantiles of a group hold at once. They end at the edges of the "
     "bins in which values were counted.",
-    "quantiles.told.drawn": "The intervals of all quantiles of a group hold at once. They end at the edges "
-    "of the bins in which values were counted, or at the quantile itself, which was drawn.",
+    "quantiles.told.drawn": "The intervals of all quantiles of a group hold at once. They are read from "
+    "noisy counts in bins, not from the numbers that were drawn.",
     "quantiles.told.none": "How far these numbers may be from the true ones is not stated. The fewer records "
     "there are, and the further their values are apart, the further it is.",
     # Tables that show large nodes only.

@@ -77,7 +77,7 @@ def test_all_records_with_intervals():
     assert heads == ["Of all records", "Cost", "80 % interval"]
     found = np.array([ends_in(row[2]) for row in rows])
     assert found == pytest.approx(table[["lower", "upper"]].to_numpy(), abs=0.06)
-    assert "hold at once. They end at the edges of the bins in which values were counted, or at the" in words
+    assert "hold at once. They are read from noisy counts in bins" in words
 
 
 def test_a_table_that_was_read_from_a_file_is_shown_alike(tmp_path):
