@@ -11,7 +11,7 @@ import pytest
 
 import pandas_dptree as dpt
 from pandas_dptree.hierarchy.bins import Bins
-from pandas_dptree.hierarchy.grid import Grid
+from pandas_dptree.hierarchy.grid import BinMiddles, Grid
 from pandas_dptree.mechanisms.quantiles import Drawing, draw_quantiles, row_moves
 from pandas_dptree.plans.quantile_draws import Draws, drawable, fraction_of, steps_of
 from pandas_dptree.privacy.conversions import zcdp_delta
@@ -83,6 +83,16 @@ def test_permute_and_flip_has_no_rho_of_its_own():
     assert pure.level_loss.rho == F(0.8) ** 2 / 8
     assert flip.level_loss.rho > 3 * pure.level_loss.rho
     assert pure.level_loss.epsilon == flip.level_loss.epsilon == F(0.8)
+
+
+@each("several", [False, True])
+def test_groups_of_an_array_are_several(several):
+    """A plan for counts in bins does not know how many groups the array has."""
+    for grid, expected in ((GRID, several), (BinMiddles(GRID.bounds), True)):
+        draws = Draws.within(grid, PrivacyLoss(epsilon=1.0), 1, permutes=True)
+        drawing = draws.drawing("replace", 3, several=several)
+        assert (drawing.several, drawing.max_contributions, drawing.neighbors) == (expected, 3, "replace")
+        assert drawing.permutes and drawing.epsilon == 1
 
 
 # Which quantiles can be drawn ----------------------------------------------------------------------------
