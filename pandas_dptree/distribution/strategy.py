@@ -23,7 +23,7 @@ FloatArray = npt.NDArray[np.float64]
 _FEWEST_DRAWS = 1000
 """The least number of draws of the noise, to find a quantile of the largest error."""
 
-_BATCH = 2**21
+_BATCH = 2**20
 """How many bins of simulated groups are processed at a time."""
 
 _FOR_EACH = 0.8
