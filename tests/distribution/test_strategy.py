@@ -119,6 +119,19 @@ def test_errors_of_quantiles_are_bounded(way, known):
         assert missed.mean() <= OF_ONE and missed_at_once.mean() <= at_once + 3 * math.sqrt(at_once / n)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_total_explains_its_slopes_times_its_error(way):
+    """What is left is uncorrelated with it, and has the variance for a known total."""
+    made, n = SCALES[way], n_drawn(way)
+    drawn = made.errors(n, byte_source(rng(9)), known_total=False)
+    total, left = drawn[:, -1:], drawn - made.slopes * drawn[:, -1:]
+    variances, of_total = made.variances(known_total=True), made.variances(known_total=False)[-1]
+    slack = 5 * np.sqrt((12 if way == "little" else 1.5) * variances * of_total / n)
+    assert (np.abs((left * total).mean(axis=0)) <= slack + 1e-9).all()
+    np.testing.assert_allclose((left**2).mean(axis=0).mean(), variances.mean(), rtol=0.2, atol=1e-9)
+    assert made.slopes[-1] == 1 and (np.diff(made.slopes) > 0).all()
+
+
 @pytest.mark.parametrize("way", ["laplace-13", "factorization-13"])
 @each("known", [False, True])
 def test_many_quantiles_have_a_bound_for_all_bins_at_once(way, known):
