@@ -234,6 +234,14 @@ def test_intervals_contain_an_estimate_that_they_exclude():
     assert released.quantiles(1).values.tolist() == [[1, 0, 3]]
 
 
+def test_an_interval_has_a_bin_even_if_the_bounds_contradict_each_other():
+    """The first ten values are in the first bin for sure, and for sure not before the last one."""
+    released = plan(3, (0, 3), epsilon=1e6).release(np.array([5, 0, 5]))
+    released = dataclasses.replace(released, estimates=np.array([[10.0, 0.0, 10.0]]))
+    assert [each.tolist() for each in released.quantile_intervals(0.5, 0.95)] == [[[2]], [[3]]]
+    assert released.quantiles(0.5).values.tolist() == [[1, 0, 3]]
+
+
 def test_without_a_confidence_there_are_no_intervals():
     released = plan(epsilon=1.0).release(small([(0, 1.0)] * 9), rng=rng())
     table, with_them = released.quantiles([0.5, 1], confidence=None), released.quantiles([0.5, 1])
