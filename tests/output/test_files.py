@@ -1,6 +1,7 @@
 """Released tables survive files."""
 
 import csv
+import datetime
 import hashlib
 import json
 import os
@@ -88,6 +89,27 @@ def test_tables_of_distributions(visits, path, by):
         there_and_back(released.range_counts([tuple(bins[:2]), tuple(bins[1:])]), path)
         if by is not None:
             there_and_back(released.cdf().dp.level("region"), path)
+
+
+@pytest.mark.parametrize("by", [None, ["region"]])
+def test_tables_of_drawn_quantiles(visits, path, by):
+    groups = {} if by is None else {"by": by, "domain": "observed"}
+    records = visits.assign(
+        when=visits["date"].dt.tz_localize("Europe/Berlin"), wait=pd.to_timedelta(visits["age"], unit="h")
+    )
+    columns = {
+        "cost": (0, 500.5),
+        "date": (datetime.date(2023, 12, 1), datetime.date(2026, 2, 1)),
+        "when": pd.to_datetime(["2023-12-01", "2026-03-30"]).tz_localize("Europe/Berlin"),
+        "wait": pd.to_timedelta(["0h", "120h"]),
+    }
+    for name, bounds in columns.items():
+        for own in ({"bins": 4, "confidence": 0.9}, *([{}] if by is None else [])):
+            options = {"bounds": bounds, "epsilon": 5.0, "mechanism": "exponential", "rng": rng(), **groups}
+            table = records.dp.quantiles(name, [0.25, 0.5], **options, **own)
+            there_and_back(table, path)
+            if by is not None:
+                there_and_back(table.dp.level("region"), path)
 
 
 def test_derived_levels(visits, path):

@@ -55,6 +55,10 @@ def plans():
         "prefixes": dpt.plan(prefixes, **APPROXIMATE),
         "prefix factors": dpt.plan(prefixes, **APPROXIMATE, mechanism=factor),
         "distribution": dpt.plan_distribution("pay", **options),
+        "drawn": dpt.plan_quantiles("pay", 0.5, mechanism="exponential", granularity=1, **options),
+        "drawn, with intervals": dpt.plan_quantiles(
+            "pay", [0.25, 0.5], mechanism="exponential", granularity=1, confidence=0.9, **options
+        ),
     }
 
 
@@ -62,7 +66,9 @@ RELEASES = {name: lambda frame, p=p, **k: p.release(frame, **k) for name, p in p
     "tree_counts": lambda frame, **k: dpt.tree_counts(frame, BY, domain=PLACES, epsilon=1.0, **k),
     "tree_sums": lambda frame, **k: dpt.tree_sums(frame, BY, columns=["pay", "ip"], **VALUES, **k),
     "tree_means": lambda frame, **k: frame.dp.tree_means(BY, columns="pay", confidence=0.9, **VALUES, **k),
-    "quantiles": lambda frame, **k: frame.dp.quantiles("pay", 0.5, bounds=(0, 9), epsilon=1.0, **k),
+    "quantiles": lambda frame, **k: frame.dp.quantiles(
+        "pay", 0.5, bounds=(0, 9), granularity=1, epsilon=1.0, **k
+    ),
     "array counts": lambda frame, **k: cells(frame).dp.tree_counts(BY, epsilon=1.0, **k),
     "array sums": lambda frame, **k: cells(frame).chunk().dp.tree_sums(BY, bounds=(0, 9), rho=1.0, **k),
     "dataset": lambda frame, **k: cells(frame).to_dataset().dp.tree_counts(BY, epsilon=1.0, **k),

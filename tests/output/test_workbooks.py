@@ -156,6 +156,23 @@ def test_distributions_and_quantiles(visits, path):
     assert columns_of(book["day"])["value"][0].is_date
 
 
+def test_drawn_quantiles(visits, path):
+    own = {"bounds": (0, 500), "epsilon": 5.0, "rng": rng()}
+    trees = {"mechanism": "exponential", "bins": 4, "confidence": 0.9, "by": ["region"], "domain": "observed"}
+    tables = {
+        "median": visits.dp.quantiles("cost", 0.5, **own),
+        "quartiles": visits.dp.quantiles("cost", [0.25, 0.5], **own, **trees),
+    }
+    book = book_of(tables, path)
+    assert list(columns_of(book["median"])) == ["q", "value"]
+    assert values_of(book["median"], "value") == tables["median"]["value"].tolist()
+    assert list(columns_of(book["quartiles"]))[-4:] == ["q", "value", "lower 90 %", "upper 90 %"]
+    assert values_of(book["quartiles"], "lower 90 %") == tables["quartiles"]["lower"].tolist()
+    told = " ".join(str(row[0].value) for row in book.worksheets[0].iter_rows())
+    assert "Drawn at random, by permute-and-flip, from a public grid in steps of 1: values" in told
+    assert "Noise of the counts in bins, from which all other numbers are read: discrete Laplace." in told
+
+
 def test_private_keys_have_a_row_for_others(visits, clinics, path):
     table = visits.dp.tree_counts(
         ["region", "district"], domain=clinics[["region"]].drop_duplicates(), private_keys=["district"],

@@ -57,6 +57,9 @@ RELEASES = {
     "quantiles": lambda **own: dpt.release_distribution(
         RECORDS, "year", bounds=(0, 3000), bins=4, by=REVERSED, domain=PLACES[REVERSED], **own
     ),
+    "drawn quantiles": lambda **own: dpt.plan_quantiles(
+        "year", 0.5, bounds=(0, 3000), bins=4, mechanism="exponential", domain=domain(*REVERSED), **own
+    ),
     "private": lambda **own: dpt.plan(
         domain(*REVERSED), private_keys=["zip"], privacy_unit=dpt.ROWS, delta=1e-9, **own
     ),

@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -294,6 +295,39 @@ def test_intervals_from_bound_to_bound():
     assert "nearly as wide as its bounds in most groups of every level" in fact
     groups["epsilon"] = 20.0
     assert said(lambda rng: dpt.quantiles(frame, "cost", 0.5, rng=rng, **groups)) == [[]]
+
+
+def test_drawn_quantiles_at_bounds():
+    half = {"q": (0.25, 0.5, 0.75), "granularity": 0.01}
+    assert said(quantiles(COSTS, bounds=(0, 500), **half), n=3) == [[]] * 3
+    for bounds, words in {
+        (0, 40): "are equal to the upper bound: [0.5, 0.75].",
+        (60, 500): "are equal to the lower bound: [0.25, 0.5].",
+    }.items():
+        ((fact,),) = said(quantiles(COSTS, bounds=bounds, **half))
+        assert f"Quantiles of 'cost' {words}" in fact
+    frame = pd.DataFrame({"region": np.arange(5000) % 10, "cost": COSTS})
+    groups = {"by": "region", "domain": range(10), "mechanism": "exponential", "bins": 8, "epsilon": 5.0}
+    groups |= {"bounds": (0, 20), "granularity": 0.01}
+    ((fact,),) = said(lambda rng: dpt.quantiles(frame, "cost", 0.5, rng=rng, **groups))
+    assert "Quantiles of 'cost' are equal to the upper bound: [0.5] in most groups." in fact
+
+
+def test_draws_alone_tell_nothing_of_how_many_records_there_are():
+    """With trees beside them, an empty table is found by their totals."""
+    nobody = pd.DataFrame({"cost": ["$12.30"] * 50, "region": "N"})
+    ask = partial(dpt.quantiles, nobody, "cost", 0.5, bounds=(0, 500), granularity=1, epsilon=1.0)
+    for options in ({"confidence": 0.9, "bins": 8}, {"by": "region", "domain": ["N"], "bins": 8}):
+        (facts,) = said(lambda rng, own=options: ask(rng=rng, mechanism="exponential", **own))
+        assert any("nearly empty" in fact and "cannot be read in 'cost'" in fact for fact in facts)
+    assert said(lambda rng: ask(rng=rng)) == [[]]
+
+
+def test_a_warning_that_is_raised_has_the_drawn_table():
+    with warnings.catch_warnings(action="error"), pytest.raises(dpt.DPTreeWarning) as caught:
+        quantiles(COSTS, q=[0.5], bounds=(0, 20), granularity=0.01)(None)
+    table = caught.value.released
+    assert table["value"].tolist() == [20.0] and table.attrs["dp"]["mechanism"] == "permute_and_flip"
 
 
 def test_one_step_of_noise_is_no_quantile_at_a_bound():
