@@ -21,7 +21,7 @@ from pandas_dptree.ingest.cells import check_cells, sum_cells
 from pandas_dptree.ingest.frames import warn_if_released
 from pandas_dptree.ingest.grid import PointCounts, points_of_counts
 from pandas_dptree.output.datatree import check_free
-from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.distribution import Distribution, checked_confidence, levels_of_quantiles
 from pandas_dptree.output.empty_tables import usual_causes
 from pandas_dptree.output.table_digest import state_digest
 from pandas_dptree.plans.distribution import DistributionPlan
@@ -133,6 +133,8 @@ def cdf(
     dims_of(array, ())  # checks that it is an array
     check_free(array, {"count", "cdf", "std_error", "lower", "upper"})
     confidence = options.pop("confidence", None)
+    if confidence is not None:
+        checked_confidence(confidence)
     found, others = _released(array, dim, plan, edges, options)
     ends = found.bins.values_at(np.arange(1, found.bins.n_bins + 1))
     table = _reshaped(array, others, found.cdf(confidence=confidence), dim, ends)
@@ -181,7 +183,10 @@ def quantiles(
     check_free(array, {"q", "value", "lower", "upper"})
     if options.get("mechanism") == "exponential":
         return _drawn(array, dim, q, edges, plan, options)
+    levels_of_quantiles(q)
     confidence: Any = options.pop("confidence", None)
+    if confidence is not None:
+        checked_confidence(confidence)
     found, others = _released(array, dim, plan, edges, options)
     return state_digest(
         _reshaped(array, others, found.quantiles(q, confidence=confidence), "q", np.atleast_1d(q))

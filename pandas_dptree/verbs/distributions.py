@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import pandas as pd
 
-from pandas_dptree.output.distribution import Distribution
+from pandas_dptree.output.distribution import Distribution, checked_confidence
 from pandas_dptree.plans.options import GROUPS, QUANTILE_GROUPS, DistributionOptions, takes
 from pandas_dptree.verbs import record_plans
 from pandas_dptree.verbs.record_plans import released
@@ -95,6 +95,8 @@ def cdf(
     ['count', 'cdf', 'std_error']
     """
     confidence = options.pop("confidence", None)
+    if confidence is not None:
+        checked_confidence(confidence)
     return release_distribution(frame, column, bins=bins, **options).cdf(confidence=confidence)
 
 

@@ -195,3 +195,21 @@ def test_distributions_that_cannot_be_made(ages: xr.DataArray, options: dict, ma
         ages.rename(sex="lower").dp.cdf("age", edges=EDGES, epsilon=1.0)
     with pytest.raises(ColumnsError, match="with names of variables of the result"):
         ages.rename(sex="q").dp.quantiles("age", 0.5, edges=EDGES, epsilon=1.0)
+
+
+def test_confidence_and_quantiles_are_checked_before_anything_is_charged(ages, tmp_path):
+    ledger = dpt.Ledger.create(tmp_path / "ledger", account="ages", privacy_unit=dpt.ROWS, epsilon=1.0)
+    frame = pd.DataFrame({"age": [20.0, 70.0]})
+    common = {"epsilon": 1.0, "ledger": ledger["ages"], "note": "ages"}
+    for release in (
+        lambda: ages.dp.quantiles("age", 2.0, edges=EDGES, **common),
+        lambda: ages.dp.quantiles("age", 0.5, edges=EDGES, confidence=2, **common),
+        lambda: ages.dp.cdf("age", edges=EDGES, confidence=1.0, **common),
+        lambda: frame.dp.cdf("age", bins=EDGES, confidence=1.0, **common),
+        lambda: frame.dp.quantiles("age", 2.0, bins=EDGES, **common),
+        lambda: frame.dp.quantiles("age", 0.5, bins=EDGES, confidence=2, **common),
+    ):
+        with pytest.raises(ArgumentError) as caught:
+            release()
+        assert caught.value.argument in ("q", "confidence")
+    assert float(ledger["ages"].remaining.epsilon) == 1.0
