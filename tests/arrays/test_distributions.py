@@ -38,7 +38,7 @@ def test_cdf_without_noise(ages: xr.DataArray) -> None:
 
 def test_quantiles_without_noise() -> None:
     array = xr.DataArray([[10, 10, 0, 0], [0, 0, 0, 8]], dims=["state", "age"])
-    table = array.dp.quantiles("age", [0.25, 0.5, 0.75], edges=EDGES, epsilon=EXACT)
+    table = array.dp.quantiles("age", [0.25, 0.5, 0.75], edges=EDGES, epsilon=EXACT, confidence=0.95)
     assert table["value"].dims == ("state", "q")
     assert table["value"].values.tolist() == [[9.0, 18.0, 29.0], [78.75, 92.5, 106.25]]
     assert table["lower"].values.tolist()[1] == [65.0] * 3
