@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,32 @@ def quantiles_by_accessor():
     return {
         "default": visits().dp.quantiles("cost", [0.25, 0.5, 0.75], bounds=(0, 500), rng=rng(), **PURE),
         "one": visits().dp.quantiles("age", 0.5, bounds=(0, 100), bins=50, confidence=0.5, rng=rng(), **PURE),
+    }
+
+
+@case
+def drawn_quantiles():
+    groups = {"by": ["region", "district"], "domain": "observed"}
+    trees = {"mechanism": "exponential", "bins": 16, "strategy": [4, 4]}
+    plan = visits().dp.plan_quantiles(
+        "age", [0.25, 0.5], bounds=(0, 100), confidence=0.9, **groups, **trees, **PEOPLE, **APPROXIMATE
+    )
+    day = datetime.date(2024, 1, 1), datetime.date(2025, 3, 1)
+    return {
+        "plan": repr(plan),
+        "json": plan.to_dict(),
+        "groups": visits().dp.release(plan, rng=rng()),
+        "concentrated": visits().dp.quantiles("cost", 0.5, bounds=(0.0, 500.0), rng=rng(), **CONCENTRATED),
+        "replaced": visits().dp.quantiles(
+            "cost",
+            [0.1, 0.5, 0.6, 0.9],
+            bounds=(0, 500),
+            mechanism="exponential",
+            neighbors="replace",
+            rng=rng(),
+            **PURE,
+        ),
+        "days": visits().dp.quantiles("date", 0.75, bounds=day, rng=rng(), **PURE),
     }
 
 
