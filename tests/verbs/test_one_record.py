@@ -168,6 +168,10 @@ def cases() -> dict[str, Case]:
     text, dates = (OBJECTS, OF_TEXT), (OBJECTS, OF_TIMES | OF_DATES | OF_TEXT)
     amount, group = (OBJECTS, OF_AMOUNTS), (GROUPS, OF_GROUPS)
     one = {"count": 1.0}
+    drawn: dict[str, Any] = {
+        "bounds": (0, 10), "domain": groups, "mechanism": "exponential", "bins": 4, "strategy": [4],
+        "epsilon": 1.0,
+    }  # fmt: skip
     found = {
         "cut": Case(counts(dpt.cut("v", levels={"wide": [0, 5, 10], "fine": 2.5})), {"v": amount}, one),
         "mapping": Case(counts(dpt.mapping(table, ["g", "v"])), {"v": text}, one),
@@ -214,6 +218,9 @@ def cases() -> dict[str, Case]:
             distribution(plain, groups), {"g": group, "v": (OBJECTS, OF_TIMES | OF_DATES)}, one
         ),
         "distribution of zoned times": Case(distribution(zoned), {"v": (OBJECTS, OF_ZONED)}, one),
+        "quantiles": Case(
+            dpt.plan_quantiles("v", [0.25, 0.5], granularity=0.5, **drawn), {"g": group, "v": amount}, {}
+        ),
         "distribution of durations": Case(
             distribution((pd.Timedelta(0), pd.Timedelta("1D"))), {"v": (OBJECTS, OF_SPANS)}, one
         ),
@@ -229,6 +236,11 @@ def cases() -> dict[str, Case]:
         )
         found[f"units of {most}, distribution"] = Case(
             binned, {"g": group, "v": amount, "u": (UNITS, OF_UNITS)}, {"count": float(most)}
+        )
+        found[f"units of {most}, quantiles"] = Case(
+            dpt.plan_quantiles("v", 0.5, granularity=1, **drawn, **unit),
+            {"g": group, "v": amount, "u": (UNITS, OF_UNITS)},
+            {},
         )
         # a mapping has leaves of which a unit may be in several, below one node or below two
         nested = dpt.derived_domain([dpt.mapping(table, ["g", "v"])])
