@@ -36,7 +36,7 @@ from pandas_dptree.output.table_digest import Keeper, alteration, state_digest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COMPANIONS", "Distribution", "checked_confidence", "levels_of_quantiles"]
+__all__ = ["COMPANIONS", "Distribution", "checked_confidence", "edges_of_ranges", "levels_of_quantiles"]
 
 COMPANIONS = ("count", "cdf", "std_error", "lower", "upper", "q", "value")
 """Columns of the tables: no key may have such a name, nor may the column if there are keys."""
@@ -205,21 +205,8 @@ class Distribution:
         ArgumentError
             If a range is not a pair of edges, the lower one first.
         """
-        pairs = _pairs(ranges)
-        if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise ArgumentError(
-                "ranges",
-                f"must hold pairs of values, not {quote(ranges)}.",
-                hint="for example [(0, 18), (18, 65)].",
-            )
-        edges = self.bins.edge_numbers("ranges", [end for pair in pairs for end in pair])
+        edges = edges_of_ranges(self.bins, ranges)
         starts, stops = edges[::2], edges[1::2]
-        if (starts >= stops).any():
-            raise ArgumentError(
-                "ranges",
-                f"must have their lower ends first, not {quote(ranges)}.",
-                hint="for example [(18, 65)].",
-            )
         sums = np.insert(self.cumulative, 0, 0, axis=1)
         ends = self.bins.values_at(edges)
         index = pd.IntervalIndex.from_arrays(ends[::2], ends[1::2], closed="left", name=self.bins.column)
@@ -488,6 +475,25 @@ class Distribution:
         altered = alteration(self)
         altered = f": {altered}" if altered else ""
         return f"Distribution{groups} of {self.bins.column!r} in {self.bins.n_bins} bins{altered}"
+
+
+def edges_of_ranges(bins: Bins, ranges: Any) -> IntArray:
+    """Return the numbers of the edges at which ranges start and stop, one after the other."""
+    pairs = _pairs(ranges)
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ArgumentError(
+            "ranges",
+            f"must hold pairs of values, not {quote(ranges)}.",
+            hint="for example [(0, 18), (18, 65)].",
+        )
+    edges = bins.edge_numbers("ranges", [end for pair in pairs for end in pair])
+    if (edges[::2] >= edges[1::2]).any():
+        raise ArgumentError(
+            "ranges",
+            f"must have their lower ends first, not {quote(ranges)}.",
+            hint="for example [(18, 65)].",
+        )
+    return edges
 
 
 def _pairs(ranges: Any) -> list[tuple[Any, ...]]:

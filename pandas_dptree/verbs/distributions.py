@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import pandas as pd
 
-from pandas_dptree.output.distribution import Distribution, checked_confidence
+from pandas_dptree.output.distribution import Distribution, checked_confidence, edges_of_ranges
+from pandas_dptree.plans.distribution import DistributionPlan
 from pandas_dptree.plans.options import GROUPS, QUANTILE_GROUPS, DistributionOptions, takes
 from pandas_dptree.verbs import record_plans
 from pandas_dptree.verbs.record_plans import released
@@ -141,7 +143,16 @@ def range_counts(
     pandas.DataFrame
         As from `Distribution.range_counts`: ``count`` and ``std_error``, indexed by the ranges.
     """
-    return release_distribution(frame, column, bins=bins, **options).range_counts(ranges)
+    check = partial(_check_ranges, ranges)
+    found: Distribution = released(
+        record_plans.plan_distribution, frame, column, bins=bins, check=check, **options
+    )
+    return found.range_counts(ranges)
+
+
+def _check_ranges(ranges: Sequence[Any], plan: DistributionPlan) -> None:
+    """Refuse ranges that are none of the bins of a plan."""
+    edges_of_ranges(plan.bins, ranges)
 
 
 @takes(*QUANTILE_GROUPS)

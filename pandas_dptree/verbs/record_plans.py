@@ -168,8 +168,19 @@ def _groups(frame: Any, by: By | None, domain: Any) -> Domain | None:
     return None if by is None else domain_of(frame, by, domain)
 
 
-def released(planned: Callable[..., Any], frame: Any, *arguments: Any, **options: Any) -> Any:
-    """Release records by the plan that a function above makes of them, with the options of both."""
+def released(
+    planned: Callable[..., Any],
+    frame: Any,
+    *arguments: Any,
+    check: Callable[[Any], object] = lambda plan: None,
+    **options: Any,
+) -> Any:
+    """Release records by the plan that a function above makes of them, with the options of both.
+
+    `check` may refuse the plan before anything is charged.
+    """
     check_frame(frame)
     running = {name: options.pop(name) for name in RUNNING if name in options}
-    return planned(frame, *arguments, **options).release(frame, **running)
+    plan = planned(frame, *arguments, **options)
+    check(plan)
+    return plan.release(frame, **running)

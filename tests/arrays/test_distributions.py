@@ -197,7 +197,7 @@ def test_distributions_that_cannot_be_made(ages: xr.DataArray, options: dict, ma
         ages.rename(sex="q").dp.quantiles("age", 0.5, edges=EDGES, epsilon=1.0)
 
 
-def test_confidence_and_quantiles_are_checked_before_anything_is_charged(ages, tmp_path):
+def test_what_a_table_shows_is_checked_before_anything_is_charged(ages, tmp_path):
     ledger = dpt.Ledger.create(tmp_path / "ledger", account="ages", privacy_unit=dpt.ROWS, epsilon=1.0)
     frame = pd.DataFrame({"age": [20.0, 70.0]})
     common = {"epsilon": 1.0, "ledger": ledger["ages"], "note": "ages"}
@@ -207,9 +207,10 @@ def test_confidence_and_quantiles_are_checked_before_anything_is_charged(ages, t
         lambda: ages.dp.cdf("age", edges=EDGES, confidence=1.0, **common),
         lambda: frame.dp.cdf("age", bins=EDGES, confidence=1.0, **common),
         lambda: frame.dp.quantiles("age", 2.0, bins=EDGES, **common),
+        lambda: frame.dp.range_counts("age", [(1, 2)], bins=EDGES, **common),
         lambda: frame.dp.quantiles("age", 0.5, bins=EDGES, confidence=2, **common),
     ):
         with pytest.raises(ArgumentError) as caught:
             release()
-        assert caught.value.argument in ("q", "confidence")
+        assert caught.value.argument in ("q", "confidence", "ranges")
     assert float(ledger["ages"].remaining.epsilon) == 1.0
