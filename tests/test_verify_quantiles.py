@@ -151,6 +151,18 @@ PLANS = {
     "approximate": dpt.plan_quantiles(
         "cost", [0.1, 0.2, 0.3, 0.4], epsilon=1.0, delta=1e-6, domain=REGIONS, **COSTS, **DRAWN
     ),
+    "concentrated": dpt.plan_quantiles(
+        "cost",
+        np.arange(1, 16) / 16,
+        epsilon=0.2,
+        delta=1e-3,
+        bounds=(-50, 90),
+        granularity=1,
+        mechanism="exponential",
+    ),
+    "tail": dpt.plan_quantiles(
+        "cost", 0.9, rho=0.1, domain=REGIONS, strategy=[2, 2], **COSTS, **DRAWN, **OF_PEOPLE
+    ),
     "trees": dpt.plan_quantiles("cost", [0.0, 0.5, 1.0], bounds=(-50, 90), bins=4, epsilon=1.0, **OF_PEOPLE),
 }
 CONTENT = {name: released(plan) for name, plan in PLANS.items()}
@@ -232,6 +244,10 @@ FORGERIES = [
     ("approximate", ["draws", "loss", "delta"], times(0.5), "delta of all together is used"),
     ("approximate", ["trees", "loss", "delta"], times(2), "delta of all together"),
     ("approximate", ["loss", "delta"], times(0.5), "delta of all together"),
+    ("concentrated", ["draws", "epsilon"], times(1.001), TWO_DRAWS),
+    ("concentrated", ["draws", "epsilon"], times(0.99), "draws spend all of their loss"),
+    ("tail", ["draws", "exponents", 0], times(1.8), EXPONENTS),  # as if a row could not change its group
+    ("tail", ["trees", "strategy", "noise_scales"], lambda each: [b and b * 0.5**0.5 for b in each], TREES),
     ("trees", ["loss", "epsilon"], 0.9, "epsilon of all together"),
     ("trees", ["max_contributions"], 1, "noise of 'the trees' is not larger"),
     ("trees", ["max_contributions"], 3, TREES),
@@ -253,9 +269,14 @@ def test_forged_plans_fail(tmp_path, name):
 
 def test_permute_and_flip_by_groups_or_with_a_rho_fails(tmp_path):
     """Also where all of the plan says so."""
-    for name, expected in (("groups", "format: permute-and-flip has no base measure"), ("alone", TWO_DRAWS)):
-        plan = PLANS["groups"] if name == "groups" else dpt.plan_quantiles("cost", 0.5, rho=0.1, **COSTS)
-        stored, rows = released(plan)
+    cases = {
+        "groups": "format: permute-and-flip has no base measure",
+        "concentrated": TWO_DRAWS,
+        "rho": TWO_DRAWS,
+    }
+    for name, expected in cases.items():
+        alone = released(dpt.plan_quantiles("cost", 0.5, rho=0.1, **COSTS)) if name == "rho" else None
+        stored, rows = alone or CONTENT[name]
         forged = edited(
             edited(stored, "mechanism", value="permute_and_flip"),
             "draws",
@@ -283,6 +304,7 @@ def changed(line, column, value):
 TABLES = [
     ("pure", changed(1, 1, "-51.0"), "values are points of the grid"),
     ("pure", changed(1, 1, "-49.5"), "values are points of the grid"),
+    ("pure", changed(3, 1, "91.0"), "values are points of the grid"),
     ("pure", changed(1, 1, "89"), "quantiles of a group are in order"),
     ("pure", changed(1, 1, ""), "groups have all quantiles or none"),
     ("pure", changed(1, 1, "nan"), "values are numbers"),

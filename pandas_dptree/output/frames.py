@@ -117,7 +117,8 @@ def parts_of(released: pd.DataFrame) -> tuple[list[Hashable], list[Hashable], li
             "released",
             "is not a released table: it lacks the column `level`, or values with a standard error.",
             hint="call it on the frame that tree_counts, tree_sums or tree_means returned, not on a level. "
-            "For a distribution of all records, which has no levels, use Distribution.to_html.",
+            "For a distribution of all records, which has no levels, use Distribution.to_html; for "
+            "quantiles, dpt.page.",
         )
     level = released["level"]
     between = columns[columns.index("level") + 1 : columns.index(values[0])]
