@@ -266,8 +266,14 @@ class QuantilePlan(Plan[pd.DataFrame]):
         return pd.DataFrame(rows, columns=["level", "groups", "measured", "share"])
 
     def compare(self) -> pd.DataFrame:
-        """Return `to_frame`: errors of drawn quantiles depend on the records, so nothing can be compared."""
-        return self.to_frame()
+        """Compare the strategies of trees if all quantiles are read from them; otherwise return `to_frame`.
+
+        Errors of drawn quantiles depend on the records, so there is nothing to compare.
+        """
+        if self.draws is not None:
+            return self.to_frame()
+        assert self.trees is not None
+        return self.trees.compare()
 
     @property
     def _aggregates(self) -> list[Aggregate]:

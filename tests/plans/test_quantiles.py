@@ -382,6 +382,7 @@ def test_a_plan_says_what_is_drawn_and_what_is_read():
     median = dpt.plan_quantiles("v", 0.5, bounds=(0, 100), epsilon=1.0)
     assert "Plan of the quantile 0.5 of 'v' from a grid: permute_and_flip, epsilon=1," in repr(median)
     many = dpt.plan_quantiles("v", np.arange(1, 20) / 20, bounds=(0, 100), epsilon=1.0, **FEW)
+    pd.testing.assert_frame_equal(many.compare(), many.trees.compare())
     assert "Plan of 19 quantiles of 'v' from trees over bins: laplace, epsilon=1," in repr(many)
 
 
