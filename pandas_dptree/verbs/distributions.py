@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, Unpack
 
+import numpy as np
 import pandas as pd
 
 from pandas_dptree.output.distribution import Distribution, checked_confidence, edges_of_ranges
@@ -143,6 +144,7 @@ def range_counts(
     pandas.DataFrame
         As from `Distribution.range_counts`: ``count`` and ``std_error``, indexed by the ranges.
     """
+    ranges = list(ranges) if np.iterable(ranges) and not isinstance(ranges, str) else ranges
     check = partial(_check_ranges, ranges)
     found: Distribution = released(
         record_plans.plan_distribution, frame, column, bins=bins, check=check, **options
