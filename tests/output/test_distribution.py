@@ -172,14 +172,14 @@ def test_intervals_of_single_quantiles_and_of_lists_hold_the_truth(shape, known,
 @each("known", [False, True])
 def test_intervals_are_narrower_than_those_of_the_band(known):
     """Where they are wider than a few bins."""
-    made = many_releases("even", 200, known=known, epsilon=0.2)
+    made = many_releases("even", 100, known=known, epsilon=0.2)
     for q, part in ((0.5, 0.7 if known else 0.4), ([0.1, 0.25, 0.5, 0.9], 0.85 if known else 0.6)):
         seen, width = missed(*made, q, 0.95)
-        assert seen <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 200)
+        assert seen <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 100)
         assert width < part * width_from_band(made[0], q, 0.95)
 
 
-@pytest.mark.parametrize("n_groups", [200, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_groups", [60, pytest.param(4000, marks=pytest.mark.slow)])
 @each("options", [{"epsilon": 2.0}, {"epsilon": 2.0, "strategy": [8]}, {"rho": 0.1, "strategy": "tree"}])
 @each("known", [False, True])
 def test_half_widths_of_a_single_level_hold_for_all_levels_together(n_groups, options, known):
@@ -369,6 +369,7 @@ def test_groups_stand_in_the_table_with_their_keys():
     ]
 
 
+@settings(max_examples=12)
 @given(
     rows=st.lists(st.tuples(st.integers(-1, 2), st.one_of(st.floats(-1, 7), st.integers(0, 6))), max_size=30),
     n_bins=st.integers(1, 9), strategy=st.sampled_from(["auto", "tree", "factorization"]),
