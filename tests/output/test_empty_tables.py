@@ -48,7 +48,9 @@ RELEASES = {
         **seeded(),
     ),
     "factors": lambda frame: by_state(frame, delta=1e-6, mechanism=FACTOR),
-    "distribution": lambda frame: dpt.quantiles(frame, "cost", 0.5, bounds=(0, 500), epsilon=1.0, **seeded()),
+    "distribution": lambda frame: dpt.quantiles(
+        frame, "cost", 0.5, bounds=(0, 500), epsilon=1.0, bins=1000, **seeded()
+    ),
     "groups": lambda frame: dpt.histogram(
         frame, "cost", bounds=(0, 500), bins=5, by="state", domain=STATES, epsilon=1.0, **seeded()
     ),
@@ -332,7 +334,7 @@ def test_a_table_that_is_released_again_gives_a_warning_before_anything_is_spent
         lambda: dpt.tree_sums(
             table.assign(cost=1), "state", columns="cost", bounds=(0, 9), epsilon=1.0, domain=STATES
         ),
-        lambda: dpt.quantiles(table, "count", 0.5, bounds=(0, 9), epsilon=1.0, **seeded()),
+        lambda: dpt.quantiles(table, "count", 0.5, bounds=(0, 9), bins=9, epsilon=1.0, **seeded()),
         lambda: dpt.tree_counts(table, tree, epsilon=1.0, delta=1e-6, **seeded()),
         lambda: dpt.plan(DOMAIN, epsilon=1.0).release(table, **seeded()),
     ]:
