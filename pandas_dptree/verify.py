@@ -1992,7 +1992,7 @@ def check_quantile_values(plan: dict[str, Any], rows: list[list[str]], report: R
     report.each("groups have all quantiles or none", wrong, len(rows) // size)
     report.each("quantiles of a group are in order", order, len(rows) // size)
     if empty:
-        report.skip(f"{empty} groups without values", "whether nobody can be in them is not in the plan")
+        report.skip(f"groups without values, {empty}", "whether nobody can be in them is not in the plan")
     wrong = [
         f"{rows[place][0]} in {line(place)}"
         for place, (value, *_) in enumerate(values)
