@@ -181,7 +181,7 @@ def quantiles(
     """
     dims_of(array, ())  # checks that it is an array
     check_free(array, {"q", "value", "lower", "upper"})
-    if options.get("mechanism") == "exponential":
+    if isinstance(options.get("mechanism"), str) and options["mechanism"] == "exponential":
         return _drawn(array, dim, q, edges, plan, options)
     levels_of_quantiles(q)
     confidence: Any = options.pop("confidence", None)

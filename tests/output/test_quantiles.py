@@ -58,14 +58,14 @@ def of_levels(values, lower=None, upper=None):
 
 
 def test_leaves_stand_in_their_rows_and_those_that_cannot_be_have_no_value():
-    """The second leaf is the row of `y`, above the last level; the third is empty by definition."""
+    """The second leaf is the row of `y`, above the last level; the last is empty by definition."""
     table = laid_out(
         GRID,
         [0.25, 0.5],
-        [[2, 4], [6, 8], [10, 12], [14, 16]],
+        [[2, 4], [6, 8], [14, 16], [10, 12]],
         groups=GROUPS,
         read=of_levels([50.1, 60.26, 7.0, np.nan, 90.0, 91.0]),
-        rows=[3, 2, -1, 5],
+        rows=[3, 2, 5, -1],
     )
     assert table.columns.tolist() == ["level", "a", "q", "value"]
     assert table["q"].tolist() == [0.25, 0.5] * 6

@@ -72,7 +72,7 @@ CELLS = xr.DataArray(
     np.arange(24).reshape(6, 4), dims=["b", "t"], coords={"a": ("b", np.arange(6) % 3)}, name="n"
 )
 SET = xr.Dataset({"n": CELLS, "m": CELLS + 1})
-AGES = xr.DataArray(np.full(64, 40), dims=["age"])
+AGES = xr.DataArray(np.full(256, 8), dims=["age"])
 
 BY, BOUNDS, PREFIXES = (
     ["a", "b"],
@@ -85,8 +85,9 @@ KEYS = {"domain": RECORDS[BY].drop_duplicates()}
 PEOPLE = {"privacy_unit": "who", "max_nodes": 1}
 VALUES = {"columns": "v", **BOUNDS, **KEYS}
 BINS = {"bins": 64, **BOUNDS, "epsilon": 0.05, "strategy": [8, 8]}
+FINE = {**BINS, "bins": 256, "strategy": [16, 16], "confidence": 0.95}  # much finer than intervals
 DRAWN = {**BOUNDS, "granularity": 1e-6, "epsilon": 0.05}
-EDGES = {"edges": range(65), "epsilon": 0.05, "strategy": [8, 8]}
+EDGES = {"edges": range(257), "epsilon": 0.05, "strategy": [16, 16]}
 PARTS, RANGES = [0.2, 0.4, 0.6, 0.8], [(i, i + 1) for i in range(8)]
 LARGE = {"epsilon": 0.5, "delta": 0.01}
 FACTOR = {"epsilon": 20.0, "delta": 1e-3, "mechanism": dpt.Multiplicative(alpha=0.9, failure_probability=0.4)}
@@ -96,7 +97,7 @@ OF_COLUMNS = {
     "cdf": ((), BINS),
     "histogram": ((), BINS),
     "range_counts": ((RANGES,), BINS),
-    "quantiles": ((PARTS,), BINS | {"confidence": 0.95}),
+    "quantiles": ((PARTS,), FINE),
 }
 OF_FRAMES = {
     "tree_counts": ((BY,), KEYS | NOISY),
@@ -107,7 +108,7 @@ OF_FRAMES = {
     **{name: (("v", *arguments), options) for name, (arguments, options) in OF_COLUMNS.items()},
 }
 OF_CELLS = {"tree_counts": ((BY,), NOISY), "tree_sums": ((BY,), BOUNDS | NOISY)}
-OF_AGES = {"cdf": (("age",), EDGES), "quantiles": (("age", PARTS), EDGES)}
+OF_AGES = {"cdf": (("age",), EDGES), "quantiles": (("age", PARTS), EDGES | {"confidence": 0.95})}
 PLAN = RECORDS.dp.plan(BY, **KEYS, **NOISY)
 CELLS_PLAN, SET_PLAN = (data.dp.plan(BY, **NOISY) for data in (CELLS, SET))
 
