@@ -14,6 +14,7 @@ from pandas_dptree.plans import quantiles as module
 from pandas_dptree.plans.quantiles import QuantilePlan
 from tests.helpers_cases import each
 from tests.helpers_random import each_seed, rng
+from tests.helpers_reading import divided
 
 pytestmark = pytest.mark.filterwarnings("ignore::pandas_dptree.DPTreeWarning")
 
@@ -104,16 +105,14 @@ def test_a_series_is_a_frame_of_one_column():
     pd.testing.assert_frame_equal(plan.release(values, rng=rng(5)), whole)
 
 
-@each("size", [1, 7, 1000])
-def test_batches_of_records_give_the_same_table(size):
-    pyarrow = pytest.importorskip("pyarrow")
-    records = frame_of(np.arange(200) % 90, state=list("ab") * 100)
-    options = {"by": "state", "domain": ["a", "b"], "bounds": (0, 100), "epsilon": 1.0, **TREES}
-    table = pyarrow.Table.from_pandas(records)
-    found, whole = (
-        dpt.quantiles(each, "v", QUARTILES, rng=rng(2), **options)
-        for each in (table.to_reader(max_chunksize=size), records)
-    )
+@each("size", [3, 64, 1000])
+@each("unit", [{}, {"privacy_unit": "who", "max_contributions": 2}])
+def test_batches_of_records_give_the_same_table(size, unit):
+    records = frame_of(np.arange(200) % 90, state=list("ab") * 100, who=np.arange(200) % 70)
+    options = {"by": "state", "domain": ["a", "b"], "bounds": (0, 100), "epsilon": 1.0, **TREES, **unit}
+    whole = records.dp.quantiles("v", QUARTILES, rng=rng(2), **options)
+    with divided(batch=size, buckets=4):
+        found = records.dp.quantiles("v", QUARTILES, rng=rng(2), **options)
     pd.testing.assert_frame_equal(found, whole)
     assert found.attrs == whole.attrs
 
