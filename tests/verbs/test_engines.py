@@ -77,6 +77,7 @@ def test_all_pairs_are_tried():
     assert {(verb, unit) for _, verb, unit in calls} == {*product(VERBS, UNITS)}
 
 
+@pytest.mark.tripwire
 @pytest.mark.parametrize("engine", ALL)
 def test_each_engine_with_verbs_of_each_kind(engine, frames, expected):
     def releases_the_same(verb, unit):
