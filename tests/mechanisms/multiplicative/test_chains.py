@@ -18,6 +18,7 @@ from tests.helpers_multiplicative import chains, proof_numbers
 # --- why the promise holds: proof ---
 
 
+@pytest.mark.tripwire
 @given(chain=chains("proof"), total=st.integers(0, LARGEST_TOTAL))
 def test_conditions_of_the_paper(chain: Thresholds, total: int) -> None:
     """Conditions (2) to (6) of Lemma 4.6, at every threshold, and what its proof needs of whole noise."""
